@@ -28,7 +28,7 @@ class NotUnderstood(Exception):
 class Header:
     enums: dict[str, list[tuple[str, int]]]  # "wg_status": [("wg_ok", 0), ...]
     handles: list[str]
-    structs: dict[str, list[tuple[str, str]]]  # fields with their C types
+    structs: dict[str, list[tuple[str, str]]]  # the fields of each structure, with their C types
     callbacks: dict[str, tuple[str, list[str]]]
     functions: dict[str, tuple[str, list[str]]]
 
@@ -39,7 +39,7 @@ def without_comments(text: str) -> str:
 
 
 def split_declaration(declaration: str) -> tuple[str, str]:
-    """("const int64_t*", "sizes") for "const int64_t* sizes"; an array keeps its length in the type."""
+    """("const int64_t*", "sizes") for "const int64_t* sizes"; for an array, the type ends with its length."""
     declaration = " ".join(declaration.split())
     pointer = re.fullmatch(r"(.+?)\(\*(\w+)\)\((.*)\)", declaration)
     if pointer:
@@ -51,7 +51,7 @@ def split_declaration(declaration: str) -> tuple[str, str]:
 
 
 def split_parameters(text: str) -> list[str]:
-    """The parameters' types. Commas inside a function pointer's parentheses do not separate them."""
+    """The types of the parameters. A comma inside the parentheses of a function pointer does not separate parameters."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -63,7 +63,7 @@ def split_parameters(text: str) -> list[str]:
         return []
     nameless = re.compile(r"\s*(const )?\w+\s*\**\s*")
     types = [part.strip() if nameless.fullmatch(part) else split_declaration(part)[0] for part in parts]
-    return [re.sub(r"\[\d+\]$", "*", kind) for kind in types]  # an array is passed as a pointer
+    return [re.sub(r"\[\d+\]$", "*", kind) for kind in types]  # C passes an array as a pointer
 
 
 def parsed(text: str) -> Header:
@@ -123,13 +123,13 @@ def python_type(header: Header, kind: str) -> str:
 
 
 def callback(header: Header, result: str, parameters: list[str]) -> str:
-    # C passes a text to Python as bytes (c_char_p).
+    # The type of a result: ctypes converts a C text to bytes (c_char_p).
     types = [python_type(header, result)] + [python_type(header, parameter) for parameter in parameters]
     return f"ctypes.CFUNCTYPE({', '.join(types)})"
 
 
 def wrapped(line: str, indent: str) -> str:
-    """Breaks the line at 120 columns."""
+    """Breaks a line that is longer than 120 columns."""
     start = len(line) - len(line.lstrip())
     rows = [line[:start]]
     for word in line[start:].split(" "):

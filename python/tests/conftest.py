@@ -1,4 +1,4 @@
-"""Shared by the tests: a device, a program, a cache folder for each test, and runs of scripts in new processes."""
+"""Fixtures that the tests share: a device, a program, a cache folder for each test, and a function that runs scripts in new processes."""
 from __future__ import annotations
 
 import itertools
@@ -15,7 +15,7 @@ import pytest
 
 import warmgraph
 
-# Hypothesis uses the same examples each time; HYPOTHESIS=random looks for new ones.
+# Hypothesis always uses the same examples; with HYPOTHESIS=random it looks for new ones.
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.register_profile("random", max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "same"))
@@ -59,7 +59,7 @@ def program(device: warmgraph.Device) -> warmgraph.Program:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """The test's cache folder."""
+    """The cache folder of the test."""
     path = tmp_path / "cache"
     monkeypatch.setenv("WARMGRAPH_CACHE_DIR", str(path))
     for name in ("WARMGRAPH_POLICY", "WARMGRAPH_LOG", "WARMGRAPH_VERIFY"):
@@ -69,7 +69,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 @pytest.fixture
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the GPU in the package's PyTorch half by the host."""
+    """Lets the package's PyTorch half use the host in place of a GPU."""
     import torch_on_the_host
 
     torch_on_the_host.use(monkeypatch)
@@ -114,7 +114,7 @@ def process(tmp_path: pathlib.Path) -> Runner:
 
 @pytest.fixture
 def scale(program: warmgraph.Program) -> Iterator[Any]:
-    """y = factor * x, with a cache in the test's folder."""
+    """A cached function y = factor * x, whose cache is in the test's folder."""
 
     def scale(x: Any, factor: Any) -> Any:
         y = warmgraph.empty_like(x)

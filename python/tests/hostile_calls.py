@@ -1,4 +1,4 @@
-"""Shared by the tests of hostile calls: wrapping a function, and checking whether it was replayed."""
+"""Helpers for the tests of hostile calls: they wrap a function, and check whether it was replayed."""
 from __future__ import annotations
 
 import dataclasses
@@ -43,7 +43,7 @@ def expect_noticed(call: Callable[[], Any], change: Callable[[], Any]) -> None:
 
 
 def expect_apart(*functions: Any) -> None:
-    """Calls each function like a separate process, and expects that each has its own entry."""
+    """Calls each function as a separate process would, and expects that each has its own entry."""
     for function in functions:
         wrap(function)(X)
         assert replays() == 0
@@ -62,7 +62,7 @@ class Net(torch.nn.Module):
 
 
 def users(source: str, **around: Any) -> Any:
-    """Returns `work` from a module with this source."""
+    """Returns the function `work` of a user's module with this source."""
     module = sys.modules["users_source"] = types.ModuleType("users_source")
     module.__file__ = "/users/source.py"
     held = vars(module)

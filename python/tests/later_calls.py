@@ -1,4 +1,4 @@
-"""Shared by the tests of later calls: a call that the steady path knows, and the number of its full reads."""
+"""Helpers for the tests of later calls: a call that is replayed after quick checks (the steady path), and a count of full reads."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,7 +22,7 @@ FACTOR = 2.0
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Objects of one class share their recordings, so each test starts without any."""
+    """Clears the recordings that objects of one class share, so that each test starts without any."""
     yield
     Net.step.reset()
 
@@ -64,7 +64,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def aligned(*sizes: int) -> Any:
-    """Memory aligned like a GPU allocator's."""
+    """Memory that is aligned like memory from a GPU allocator."""
     count = torch.Size(sizes).numel()
     memory = torch.randn(count + 128)
     start = -memory.data_ptr() % 256 // 4
@@ -72,7 +72,7 @@ def aligned(*sizes: int) -> Any:
 
 
 class Reads:
-    """Counts the calls that were read in full."""
+    """Counts the calls that were read completely."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, read = 0, _torch_function.TorchFunction._read
@@ -95,13 +95,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 class Given:
-    """A call that the steady path knows; a test changes a part of it."""
+    """A call that can take the steady path. A test changes a part of it."""
 
     def __init__(self) -> None:
         self.net = Net()
         self.meta = Meta(aligned(2, 4), True, [2, 4])
         self.caches: Any = [aligned(2, 4), aligned(2, 4)]
-        self.caches[0].mark = "a"  # like mark_static_address does
+        self.caches[0].mark = "a"  # sets an attribute, as mark_static_address does
         self.options: dict[str, Any] = {"dtype": torch.float32}
         for _ in range(3):
             self.call()

@@ -1,7 +1,7 @@
-"""Ten PyTorch models, and one object without PyTorch. `facts()` returns the walker's facts about each as text; kept_facts.txt has the accepted text,
-and test_torch_kept_facts.py compares them.
+"""Ten PyTorch models, and one object without PyTorch. `facts()` returns the walker's facts about each of them as text; kept_facts.txt has
+the accepted text, and test_torch_kept_facts.py compares them.
 
-usage: models_of_facts.py [OUTPUT]  (writes kept_facts.txt anew when no output is given)
+usage: models_of_facts.py [OUTPUT]  (without OUTPUT, it writes kept_facts.txt)
 """
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def run_module(module: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def models() -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Lists (name, module or function, arguments)."""
+    """Returns (name, module or function, arguments) for each model."""
     x = torch.zeros(2, 4)
     yield "perceptron", torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.LayerNorm(8), torch.nn.Dropout(0.1)), {"x": x}
     yield "convolution", torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding="same"), torch.nn.BatchNorm2d(2), torch.nn.MaxPool2d(2)).eval(), \
@@ -199,7 +199,7 @@ def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedMo
 
 
 def _without_torch() -> Iterator[str]:
-    """The facts from the readers of arrays."""
+    """The facts from the readers of arrays, for the object without PyTorch."""
 
     class Holder:
         limits = [0, 1]
@@ -219,7 +219,7 @@ def _without_torch() -> Iterator[str]:
 
 
 def _on_another_device() -> Iterator[str]:
-    """Tensors on the host and on the device: the small host tensors are facts."""
+    """The facts of tensors on the host and on the device. Small host tensors are facts themselves."""
     before, _tensors.DEVICE_TYPE = _tensors.DEVICE_TYPE, "meta"
     try:
         model = torch.nn.Linear(2, 2, device="meta")
@@ -247,7 +247,7 @@ def facts(has_digests: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    from models_of_facts import KEPT, facts  # imported, so that the classes have the same names as in the tests
+    from models_of_facts import KEPT, facts  # imported, so that classes have the same module name as in the tests
 
     if len(sys.argv) > 1:
         pathlib.Path(sys.argv[1]).write_text(facts(has_digests=True))

@@ -1,4 +1,4 @@
-"""Device arrays compared with NumPy's, and memory of other libraries."""
+"""Tests device arrays against NumPy's arrays, and the use of other libraries' memory."""
 from __future__ import annotations
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Artifacts that a process made or used, loaded into another folder; and bundles that are read without unpacking them."""
+"""Artifacts that a process made or used are loaded into another folder; bundles are read without unpacking them."""
 from __future__ import annotations
 
 import os

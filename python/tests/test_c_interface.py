@@ -1,4 +1,4 @@
-"""The ctypes declarations agree with warmgraph.h, as the compiler sees it."""
+"""The ctypes declarations agree with warmgraph.h: a compiler computes the sizes and offsets."""
 from __future__ import annotations
 
 import ctypes

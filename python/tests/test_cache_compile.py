@@ -1,4 +1,4 @@
-"""Functions behind a cache: recorded in one process, replayed in the next, on a real device."""
+"""Functions with a cache: they are recorded in one process and replayed in the next, on a real device."""
 from __future__ import annotations
 
 import copy
@@ -31,7 +31,7 @@ def entries(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(folder.glob("*/*/*/*.wg"))
 
 
-# --- cold and warm, in processes of their own
+# --- Cold and warm calls, each in its own process
 
 CALL = "y = scale(x, 2.0)\nprint(scale.report().outcome, y.tolist() == (2 * x).tolist(), scale(x, 3.0)[1])\n"
 
@@ -182,7 +182,7 @@ def test_results_are_the_functions_own(scale, device):
     for factor in (2.0, -3.5, 100.0):
         numpy.testing.assert_array_equal(scale(x, factor), x * numpy.float32(factor))
     assert scale.report().outcome == "recorded"
-    result = scale(device.array(x), 4.0)  # arguments on the device give a result on the device
+    result = scale(device.array(x), 4.0)  # the result is on the device, because an argument is
     assert isinstance(result, warmgraph.Array)
     numpy.testing.assert_array_equal(result.numpy(), x * 4)
     with pytest.raises(InvalidArgument, match="factor"):
@@ -355,7 +355,7 @@ def test_what_differs_is_another_variant(program, device):
     assert [outcome_of(gather, *call) for call in calls] == ["recorded"] * len(calls)
     assert [outcome_of(gather, *call) for call in calls] == ["replayed"] * len(calls)
     numpy.testing.assert_array_equal(gather(x[::2]).numpy(), floats()[::2][:16])
-    assert outcome_of(gather, device.array(floats(7))) == "replayed"  # another address
+    assert outcome_of(gather, device.array(floats(7))) == "replayed"  # this array has another address
     gather.reset()
 
 
@@ -387,12 +387,12 @@ def test_objects_have_states_and_share_entries(program, device, folder):
         before = model.total.numpy()
         model.decorated(floats())
         numpy.testing.assert_array_equal(model.total.numpy(), before + factor * floats())
-    assert len(entries(folder)) == 2  # the third has another factor
+    assert len(entries(folder)) == 2  # two entries, because the third call has another factor
     assert first.decorated.report() is not None
     for model in (first, second):
         model.cached(floats())
     assert first.cached.report().outcome == "recorded" and second.cached.report().outcome == "replayed"
-    first.total = device.array(floats(100))  # states may have new addresses
+    first.total = device.array(floats(100))  # a state with a new address
     first.cached(floats())
     numpy.testing.assert_array_equal(first.total.numpy(), floats(100) + 2 * floats())
     Model.decorated.reset()
@@ -405,7 +405,7 @@ def test_what_the_answer_changes_is_refused_by_its_path(program, device, caplog)
         numpy.testing.assert_array_equal(model.total.numpy(), round_ * 2 * floats())
     assert model.counts.report().outcome == "refused"
     assert "self.steps was 'int 1' before the call and is 'int 2' after it" in warmgraph.explain(model.counts)
-    assert len(Model.counts._shared.known.variants) == 2 and model.steps == 3  # refused once for all values
+    assert len(Model.counts._shared.known.variants) == 2 and model.steps == 3  # the function is refused once, and not for each value
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 2 and all("cannot record 'counts': self.steps was" in one for one in warnings)
     Model.counts.reset()
@@ -454,7 +454,7 @@ def test_memory_that_nobody_named_is_refused_by_the_cure(program, device):
         program.launch("add", GRID, BLOCK, x, globals()["LOOSE"])
 
     x = floats()
-    uses(x)  # refused, with the function's own result
+    uses(x)  # this call is refused, and returns the function's own result
     assert "pass it, store it in an attribute" in warmgraph.explain(uses)
     numpy.testing.assert_array_equal(x, floats())
     uses.reset()
@@ -672,9 +672,9 @@ def test_a_bound_wrapper_is_described_as_its_method_is():
         cached = cache_compile(run, device="opencl")
 
     step = Step()
-    for bound in (step.cached, copy.copy(step).cached):  # before any other access
+    for bound in (step.cached, copy.copy(step).cached):  # tested before any other access to the wrapper
         assert inspect.signature(bound) == inspect.signature(step.run)
-        assert bound._object == id(bound._function.__self__)  # later calls belong to the bound object
+        assert bound._object == id(bound._function.__self__)  # later calls are known by the id of the bound object
     assert (step.cached.__doc__, step.cached.__module__, step.cached.__name__) == ("What it does.", __name__, "run")
     assert step.cached.__wrapped__ is Step.run and step.cached.options is Step.cached.options and "run" in repr(step.cached)
     assert isinstance(step.cached, warmgraph.CachedFunction) and step.cached._object == id(step) != Step.cached._object

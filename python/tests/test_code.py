@@ -144,7 +144,8 @@ def test_libraries_are_not_followed():
 
 
 def test_globals_are_those_that_dis_tells():
-    """Compares all functions of some modules: with long jumps, nested functions, more than 256 names."""
+    """Compares the globals that the package finds with those that dis finds, in all functions of some modules: with long jumps, nested
+    functions, more than 256 names."""
     import argparse, ast, inspect, typing, decimal, tokenize, dataclasses as data
 
     seen = 0
@@ -166,7 +167,7 @@ def test_globals_are_those_that_dis_tells():
 
 @pytest.mark.parametrize("change", [slice(1, 3), slice(1, 2, 1), 1, 1.0, True, "1", b"1", (1,), (slice(1, 2),), frozenset({1}), -0.0, 0.0, None, ...])
 def test_constants_of_all_kinds_are_told_apart(change):
-    """In Python 3.14 slices can be constants; marshal does not write them in the form that is used here."""
+    """In Python 3.14 slices can be constants; marshal cannot write them in format version 2."""
     def function():
         pass
 

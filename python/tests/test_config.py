@@ -1,4 +1,4 @@
-"""Options, and the destination of log lines."""
+"""Tests the options of a cache, and where log lines go."""
 from __future__ import annotations
 
 import pickle

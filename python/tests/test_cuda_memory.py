@@ -1,4 +1,4 @@
-"""Memory of other CUDA libraries as arguments, over the driver that runs on the host (tests/fakes/fake_cuda)."""
+"""Passes memory of other CUDA libraries as arguments, with a fake driver that runs on the host (tests/fakes/fake_cuda)."""
 from __future__ import annotations
 
 import os

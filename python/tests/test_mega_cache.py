@@ -1,4 +1,4 @@
-"""PyTorch's compiled artifacts as opaque bytes: stored and returned only with a key."""
+"""PyTorch's compiled artifacts are stored as opaque bytes, and returned only with a key."""
 from __future__ import annotations
 
 import os
@@ -44,7 +44,7 @@ def test_without_a_key_nothing_is_kept_and_nothing_given(key, folder):
     assert not (folder / "torch").exists()
     cache(sign_with_file=key).put_artifact("torch", FACTS, DATA)
     with pytest.raises(errors.Untrusted, match="accept_file"):
-        cache().artifact("torch", FACTS)  # although signatures are not required
+        cache().artifact("torch", FACTS)  # raises, although the configuration does not require signatures
 
 
 def test_artifacts_of_another_key_and_damaged_ones_are_refused(key, folder, tmp_path):

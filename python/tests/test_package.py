@@ -1,4 +1,4 @@
-"""A wheel: it can be imported without an accelerator, and contains the library and the command."""
+"""Tests the wheel: it can be imported without an accelerator, and contains the library and the command."""
 from __future__ import annotations
 
 import importlib.metadata

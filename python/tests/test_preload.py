@@ -1,4 +1,4 @@
-"""Cache.preload: entries are restored before the calls that need them."""
+"""Cache.preload restores entries before the calls that need them."""
 from __future__ import annotations
 
 from typing import Any

@@ -11,11 +11,12 @@ from conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "python/warmgraph"
 
-# A folder may import itself and earlier folders. Modules directly in the package are public: the first three may import only the binding.
+# A folder may import itself and earlier folders. The modules directly in the package are public; of these, the first three may import only
+# the binding.
 ROOMS = ["core/binding", "arrays", "core/cache", "core/serving", "reading", "calls",
          "torch/read", "torch/replay", "torch/record", "torch/calls", "torch/pairs", "torch/engines", "torch"]
 PUBLIC = {"errors": "core/binding", "dtypes": "core/binding", "config": "core/binding", "safetensors": "core/serving", "__init__": "calls"}
-NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_entry_metadata.py"}  # the import of the halves; a key of an entry's metadata
+NAMES_OF_HALVES = {"core/binding/_frameworks.py", "core/serving/_entry_metadata.py"}  # one imports the halves, one has a metadata key
 
 
 def size() -> Any:
@@ -27,7 +28,7 @@ def size() -> Any:
 
 
 def files() -> dict[str, str]:
-    """Returns a map from the path below the package to the text."""
+    """Returns a map from a file's path below the package to its text."""
     return {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py")) if path.name != "_c.py"}
 
 
@@ -37,7 +38,7 @@ def room_of(file: str) -> str:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Lists (file, imported file), including imports inside functions and for types alone."""
+    """Yields (file, imported file) for each import, also inside functions and for types alone."""
     texts = {f"python/warmgraph/{name}": text for name, text in files().items()}
     modules = {name.removeprefix("python/").removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in texts}
     for name, text in texts.items():

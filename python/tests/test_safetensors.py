@@ -1,4 +1,4 @@
-"""Files of weights, read without PyTorch: valid and hostile ones."""
+"""Reads valid and hostile safetensors files without PyTorch."""
 from __future__ import annotations
 
 import json

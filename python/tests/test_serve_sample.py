@@ -1,4 +1,4 @@
-"""samples/serve/serve.py in a process that cannot import PyTorch: two small functions stand for a language model's."""
+"""Runs samples/serve/serve.py in a process that cannot import PyTorch. Two small functions take the place of a language model's."""
 from __future__ import annotations
 
 import base64

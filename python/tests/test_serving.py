@@ -1,4 +1,4 @@
-"""Functions served without their code: the metadata of an entry, states by name, and the choice among entries."""
+"""Functions are served without their code: with the metadata of an entry, states by name, and a choice among entries."""
 from __future__ import annotations
 
 import base64
@@ -176,7 +176,7 @@ def test_a_stream_of_another_library_is_asked_for_its_handle(recorded, device):
     class Later(Stream):
         __cuda_stream__ = (1, 4096)  # type: ignore[assignment]
 
-    with pytest.raises(errors.Unsupported, match="opencl"):  # OpenCL has none, so the error shows that the stream reached the library
+    with pytest.raises(errors.Unsupported, match="opencl"):  # OpenCL has no such streams: the error proves that the stream is used
         server(device, given(device)).function("step")(x=X, factor=1.0, stream=Stream())
     with pytest.raises(errors.Unsupported, match="version 1, expected 0"):
         server(device, given(device)).function("step")(x=X, factor=1.0, stream=Later())
@@ -249,11 +249,11 @@ column(wide[:, 0])
     assert (column(x=X)["return"] == X).all()
 
 
-# --- additional metadata from PyTorch
+# --- Metadata that PyTorch adds
 
 
 def with_metadata(device: wg.Device, program: wg.Program, metadata: str, name: str = "f") -> Any:
-    """Records kept += x, y = kept; its state is one range of memory."""
+    """Records a function "kept += x, y = kept". Its state is one range of memory."""
     memory = device.zeros(COUNT, "f32")
 
     def body(run: Any) -> None:
@@ -363,7 +363,7 @@ def test_states_of_no_dimensions_and_bfloat16_are_given(device):
 
 
 def test_a_name_with_other_contents_is_another_state(device, program):
-    """Two functions may close over tensors with the same name."""
+    """Two functions may close over different tensors with the same name."""
     for name, value in (("f", 2), ("g", 3)):
         with_metadata(device, program, torchs(contents={"kept": base64.b64encode((X * value).tobytes()).decode()}), name=name)
     served, zeros = server(device), np.zeros(COUNT, np.float32)
@@ -371,7 +371,7 @@ def test_a_name_with_other_contents_is_another_state(device, program):
 
 
 def test_random_numbers_go_on_from_the_servers_seed(device, program):
-    """y = the two random-number words that the server passes before each call."""
+    """The function copies the two words of the random-number generator, which the server sets before each call."""
     program = device.program("words", "__kernel void words(__global const long* s, __global const long* o, __global long* y)"
                                       "{ y[0] = s[0]; y[1] = o[0]; }")
     seed, offset = device.zeros(1, "i64"), device.zeros(1, "i64")

@@ -1,4 +1,5 @@
-"""Calls that are checked and launched natively, with a class of the test's own in place of a framework's: runs without PyTorch too."""
+"""Checks and launches calls natively. The tests use a small tensor class in place of a framework's tensors, so they also run without
+PyTorch."""
 from __future__ import annotations
 
 import ctypes
@@ -46,7 +47,7 @@ def _capsule() -> Any:
 
 
 class Tensor:
-    """A tensor of four numbers at some address."""
+    """A tensor of four numbers at a given address."""
 
     __dlpack_c_exchange_api__ = _capsule()
     wants_grad: set[int] = set()
@@ -68,7 +69,7 @@ class Tensor:
 
 
 class Function:
-    """The launched function: it notes the addresses of each call and returns `status`."""
+    """Takes the place of the launched function: notes the addresses of each call and returns `status`."""
 
     def __init__(self) -> None:
         self.status, self.calls, self.failures = 0, [], []  # type: ignore[var-annotated]
@@ -89,7 +90,7 @@ FRAMEWORK = _steady_calls.NativeTensors(Tensor, _native_snapshots.exchange_of(Te
 
 
 class Known:
-    """A call that was seen once. Its parts may be changed before `made`."""
+    """A call that was read once. A test may change its parts before it calls `made`."""
 
     def __init__(self, *inputs: Any) -> None:
         self.tests, self.function, self.args = Expected(), Function(), (_c.wg_arg * (len(inputs) + 1))()
@@ -184,7 +185,7 @@ def test_an_address_that_the_kernels_were_not_chosen_for_is_another_call():
 
 @pytest.mark.parametrize("address, is_apart", [(8192 - 16, True), (8192 - 15, False), (8192 + 63, False), (8192 + 64, True), (9216 + 1, False), (9216 + 64, True)])
 def test_an_input_never_lies_on_a_state(address, is_apart):
-    """This holds for the second call at the same address too, and after a call with an input beside the state."""
+    """Also holds for a second call with the same address, and after a call with an input beside the state."""
     known = Known(Tensor(4096))
     known.states = [(9216, 9216 + 64), (8192, 8192 + 32), (8192 + 16, 8192 + 64)]
     call = known.made()
@@ -199,7 +200,7 @@ def test_a_call_that_was_another_one_leaves_no_address_that_is_taken_for_judged(
     known.states = [(8192, 8192 + 64)]
     call = known.made()
     assert call((Tensor(4096), Tensor(12288)), {}) is not OTHERWISE
-    assert call((Tensor(8192), Tensor(12288, 5)), {}) is OTHERWISE  # the second tensor differs; the first one's address must not be remembered as checked
+    assert call((Tensor(8192), Tensor(12288, 5)), {}) is OTHERWISE  # the second tensor differs; the first one must not count as checked
     assert call((Tensor(8192), Tensor(12288)), {}) is OTHERWISE
 
 
@@ -348,7 +349,7 @@ def test_numbers_that_a_c_function_fills_in_are_asked(before, now):
     assert call((), {}) is not OTHERWISE
     numbers[: len(now)] = now
     assert call((), {}) is OTHERWISE
-    numbers[:] = (*before, *(7,) * (8 - len(before)))  # the bytes behind them do not matter
+    numbers[:] = (*before, *(7,) * (8 - len(before)))  # the function may write any numbers after those that are compared
     assert call((), {}) is not OTHERWISE
 
 

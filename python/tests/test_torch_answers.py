@@ -1,4 +1,5 @@
-"""A recording must give the same results and written states as the answer, from the same start. Runs without a GPU: a capture runs its work here."""
+"""A recording must give the same results and written states as the answer, when both start from the same memory. No GPU is needed: here a
+capture runs its work."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -21,7 +22,7 @@ OTHERWISE = "the function behaves differently under capture: "
 @pytest.fixture(autouse=True)
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     host.use(monkeypatch)
-    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests may have compiled functions
     yield
 
 
@@ -30,7 +31,7 @@ def agreement() -> str:
 
 
 def is_captured() -> bool:
-    """Asks for a capture in a way that the package cannot see."""
+    """Whether a capture is running. The package cannot see this question."""
     return host.is_captured()
 
 
@@ -151,7 +152,7 @@ def test_a_function_that_asks_and_does_the_same_is_captured_as_it_is():
     assert heard == ["no", "no"] and len(host.entries) == 1
 
 
-# --- allowed distances
+# --- Allowed differences
 
 
 def test_numbers_that_are_rounded_otherwise_by_the_same_operators_are_recorded():
@@ -226,7 +227,7 @@ def test_each_type_is_compared_by_its_bytes(dtype):
         judge.agreement()
 
 
-# --- work that is not shown as operators
+# --- Work that does not appear as operators
 
 
 def test_beside_compiled_code_what_may_be_written_is_kept_as_far_as_it_is_small(monkeypatch):
@@ -327,7 +328,7 @@ def test_what_a_captured_forward_saves_is_held_to_what_the_function_saves():
 
 
 class Recomputing(torch.autograd.Function):
-    """A user's own checkpoint, whose backward calls backward."""
+    """A checkpoint that a user wrote: its backward calls backward."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, x: Any) -> Any:
@@ -372,7 +373,7 @@ def test_a_backward_that_puts_gradients_into_weights_by_itself_is_refused_by_nam
 
 
 class Stray:
-    """A fake driver in which one stream captures."""
+    """A fake driver with one stream that captures."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 7
@@ -391,7 +392,7 @@ def test_work_in_a_stream_that_does_not_capture_is_refused_before_it_runs(monkey
         view = x[:4]
         with pytest.raises(errors.NotRecordable, match=f"it enqueues aten.mul_.Tensor in {name} of cuda:0"):
             x.mul_(2)
-        driver.now = 8  # forked from it, and joined later
+        driver.now = 8  # this stream was forked from the capturing one, and is joined later
         z = x + 2
     assert torch.equal(x, X) and torch.equal(y, X + 1) and torch.equal(z, X + 2) and view.data_ptr() == x.data_ptr()
 

@@ -1,4 +1,4 @@
-"""Calls with PyTorch tensors, without a GPU: how they are read, answered, recorded and replayed."""
+"""Reads, answers, records and replays calls with PyTorch tensors, without a GPU."""
 from __future__ import annotations
 
 import copy
@@ -39,7 +39,7 @@ class Net(torch.nn.Module):
 
 
 def at_alignment(offset: int) -> Any:
-    """A tensor of 2 x 4 whose address is a multiple of 256 plus `offset`."""
+    """A tensor of 2 x 4 elements whose address is a multiple of 256, plus `offset`."""
     memory = torch.zeros(256)
     start = -memory.data_ptr() % 256 + offset
     return memory[start // 4:start // 4 + 8].view(2, 4)
@@ -71,7 +71,7 @@ def test_an_entry_that_says_what_its_call_met_is_replayed_as_without():
 def test_the_copy_is_captured_and_the_callers_objects_are_never_touched():
     net, x = Net(), torch.randn(2, 4)
     net.step(x)
-    assert net.count.item() == 1  # from the answer; the captures also run here, and their effects are undone
+    assert net.count.item() == 1  # from the answer: the captures also run the function here, but their effects are undone
 
 
 def test_a_later_call_is_replayed_with_the_addresses_of_that_call():
@@ -88,7 +88,7 @@ def test_a_later_call_is_replayed_with_the_addresses_of_that_call():
 def test_another_process_finds_the_entry_by_inputs_and_facts_and_learns_the_result():
     torch.manual_seed(1)
     Net().step(torch.randn(2, 4))
-    y = Net().step(torch.randn(2, 4))  # another wrapper, which shares only the stored entry
+    y = Net().step(torch.randn(2, 4))  # calls another wrapper, which has nothing in common except the stored entry
     assert y.shape == (2, 4) and len(host.entries) == 2 and host.entries[1].captures is None and len(host.entries[1].calls) == 1
 
 
@@ -211,7 +211,7 @@ def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result(caplog):
         assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), expected))
     assert not host.captures
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(warnings) == 1 and "steps=int 3" in warnings[0] and "a replay would not change it" in warnings[0]  # not again for each value
+    assert len(warnings) == 1 and "steps=int 3" in warnings[0] and "a replay would not change it" in warnings[0]  # once for all values
 
 
 @pytest.mark.parametrize("before, after", [(None, 3), (False, True), (0, 16), ("", "sdpa"), ((), (1, 2))])
@@ -400,11 +400,11 @@ def test_operators_that_are_captured_find_a_cleared_stack(monkeypatch):
 
     cleared = []
     monkeypatch.setattr(_capture, "library", lambda: types.SimpleNamespace(wg_clear_stack=lambda: cleared.append(1)))
-    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests may have compiled functions
     net, x = Net(), torch.randn(2, 4)
     net.step(x)
     captured = len(cleared)
-    assert captured >= 2 * 3  # two captures of at least three operators
+    assert captured >= 2 * 3  # at least two captures with three operators each
     net.step(x)
     assert len(cleared) == captured
 
@@ -413,7 +413,7 @@ def test_a_layer_that_was_to_be_compiled_and_is_left_alone_meets_no_mode_of_ours
     from warmgraph.torch.record import _capture, _operators
 
     layer, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
-    is_error = torch.torch_version.TorchVersion(torch.__version__) >= "2.12"  # raised to callers that ask for whole graphs
+    is_error = torch.torch_version.TorchVersion(torch.__version__) >= "2.12"  # PyTorch raises an error if the caller asks for a whole graph
     layer.compile(fullgraph=not is_error, backend="eager")
     with torch.no_grad():
         wanted = layer(x)

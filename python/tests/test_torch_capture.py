@@ -1,4 +1,4 @@
-"""The description of PyTorch's allocator in a capture, without a GPU."""
+"""Tests the description of PyTorch's allocator in a capture, without a GPU."""
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def segment(at: int, size: int, pool: tuple[int, int] = (0, 0), **blocks: Any) -> dict[str, Any]:
-    """A segment of the allocator; `at` and `size` in MiB, blocks as {state: (at, size)}."""
+    """A segment of the allocator. `at` and `size` are in MiB; blocks are {state: (at, size)}."""
     return {"address": at * MIB, "total_size": size * MIB, "segment_pool_id": pool,
             "blocks": [{"state": state, "address": a * MIB, "size": s * MIB} for state, (a, s) in blocks.items()]}
 
@@ -49,8 +49,8 @@ def test_memory_that_was_made_since_a_capture_was_nobodys_meanwhile(monkeypatch:
     assert scratch == [("pool0", 64 * MIB, 32 * MIB)]
     assert in_mib(capture.free_blocks()) == [(8, 12)], "of its own pool nothing"
 
-    snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))  # another capture's pool: cuBLAS's workspace
-    snapshot[0] = segment(0, 24, active_allocated=(0, 24))  # allocated and grown since
+    snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))  # the pool of another capture, with cuBLAS's workspace
+    snapshot[0] = segment(0, 24, active_allocated=(0, 24))  # in the meantime it was allocated and has grown
     assert in_mib(capture.free_blocks()) == [(8, 12), (20, 4), (128, 32)]
 
 

@@ -1,4 +1,4 @@
-"""Data in PyTorch's entries for processes without PyTorch: the names of the tensors in each storage, and small contents."""
+"""PyTorch's entries hold data for processes without PyTorch: the names of the tensors in each storage, and small contents."""
 from __future__ import annotations
 
 import base64
@@ -110,7 +110,7 @@ def test_what_is_too_large_is_left_out(monkeypatch):
         return x + first.sum() + large.sum() + second.sum() + third.sum()
 
     wrap(work)(torch.ones(4))
-    assert sorted(metadata()["contents"]) == ["work.first", "work.third"]  # 64 bytes, and the last 36 of the allowed bytes
+    assert sorted(metadata()["contents"]) == ["work.first", "work.third"]  # the first has 64 bytes, the third the last 36 of the limit
 
 
 def test_a_weight_that_shares_a_storage_with_a_buffer_is_not_carried():
@@ -134,13 +134,13 @@ def test_a_hit_looks_at_neither_and_needs_neither():
     found = metadata()
     for member in ("aliases", "contents"):
         del found[member]
-    host.kept[key] = json.dumps(found)  # like an older version without these members
+    host.kept[key] = json.dumps(found)  # as in an entry of an older version, which lacks these members
     wrap(net.step)(torch.tensor([1, 2]))
     assert [entry.captures is None for entry in host.entries] == [False, True]
 
 
 def test_a_server_reads_what_is_written():
-    """The PyTorch half writes names, places and contents; the server half reads them."""
+    """The PyTorch half writes names, places and contents; the serving half reads them."""
     net = Net()
     wrap(net.step)(torch.tensor([1, 2]))
     (entry,) = host.entries

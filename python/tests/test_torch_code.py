@@ -1,4 +1,4 @@
-"""Whether code of a module, a class or a decorator belongs to the program, a package or Python."""
+"""Tests whether the code of a module, a class or a decorator counts as the program's, a package's or Python's."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,7 +23,7 @@ SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
     ("program.layers", None, "program"),
     (None, None, ""),
     ("program", "/home/somebody/program.py", "program"),
-    ("program", f"{SITE}/einops/layers/torch.py", "einops"),  # made by einops' decorator
+    ("program", f"{SITE}/einops/layers/torch.py", "einops"),  # einops' decorator made this function
     ("program", f"{SITE}/six.py", "six"),
     ("program", f"{STDLIB}/dataclasses.py", "dataclasses"),
     ("program", f"{STDLIB}/site-packages/einops/parsing.py", "einops"),
@@ -34,7 +34,7 @@ def test_code_is_of_the_package_that_has_its_file(module: str | None, file: str 
 
 
 @dataclasses.dataclass
-class Shape:  # its __repr__ comes from dataclasses.py but names this module
+class Shape:  # its __repr__ comes from dataclasses.py but claims this module
     width: int = 4
 
 

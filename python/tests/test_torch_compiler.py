@@ -1,4 +1,5 @@
-"""The guards of PyTorch's traces are compared with the reader's facts: ordinary code is not refused, and no unread value is recorded."""
+"""The guards of PyTorch's traces are compared with the reader's facts: ordinary code is not refused, and nothing is recorded that depends
+on an unread value."""
 from __future__ import annotations
 
 import collections
@@ -39,7 +40,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of guards of each judged trace."""
+    """The number of guards in each trace that is judged."""
     found: list[int] = []
     judge = _compiler.why_not_compared
     monkeypatch.setattr(_compiler, "why_not_compared", lambda trace, *rest: (found.append(len(trace)), judge(trace, *rest))[1])
@@ -136,7 +137,7 @@ class Net(torch.nn.Module):
 
 
 class Convolutions(torch.nn.Module):
-    """Layers as torchvision writes them."""
+    """Layers in the form that torchvision uses."""
 
     class Block(torch.nn.Module):
         expansion: int = 2
@@ -175,7 +176,7 @@ def llama(attention: str) -> Any:
     model = transformers.LlamaForCausalLM(config).eval()
     cache = transformers.StaticCache(config=config, max_cache_len=64)
     given = {"input_ids": torch.zeros(2, 1, dtype=torch.int64), "position_ids": torch.zeros(1, 1, dtype=torch.int64)}
-    if "cache_position" in inspect.signature(model.forward).parameters:  # without it, transformers 4 reads a tensor, which PyTorch cannot trace
+    if "cache_position" in inspect.signature(model.forward).parameters:  # without it, transformers 4 reads a tensor, which cannot be traced
         given["cache_position"] = torch.zeros(1, dtype=torch.int64)
     with torch.no_grad():
         model(**given, past_key_values=cache, use_cache=True)
@@ -212,7 +213,7 @@ def test_models_are_not_refused(name, form, judged):
     with torch.no_grad():
         cached(*args, **kwargs)
     assert not refusal(cached) and len(host.entries) == 1
-    is_never_traced = form == "in place" and type(model).__module__.startswith("torch.")  # PyTorch runs these modules untraced
+    is_never_traced = form == "in place" and type(model).__module__.startswith("torch.")  # PyTorch calls such modules without a trace
     assert is_never_traced or judged and judged[0] > 10
 
 
@@ -366,7 +367,7 @@ def test_what_was_refused_once_is_refused_where_nothing_is_traced_again():
 
     cached, of = wrap(work), Hidden(3)
     cached(X, of, {"a": 1})
-    cached(X, of, {"a": 2})  # other facts, but the same trace
+    cached(X, of, {"a": 2})  # a call with other facts, but with the same trace
     assert not host.entries and "of.width" in refusal(cached)
 
 
@@ -417,7 +418,7 @@ def test_an_entry_that_cannot_be_read_does_not_stop_the_compilation(monkeypatch)
     assert torch.equal(cached(X), X * WIDTH) and not refusal(cached)
 
 
-# --- how the question is asked
+# --- Ways of asking
 
 
 @pytest.mark.parametrize("options", [{"backend": "eager", "mode": "default"}, {"backend": "aot_eager", "dynamic": False},

@@ -1,4 +1,4 @@
-"""A capture gets the host reads of its answer, if they depend only on shapes and plain values."""
+"""When the host reads a number in a capture, it gets the number from the answer, if this depends only on shapes and plain values."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -20,7 +20,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def heard(work: Callable[[], Any], captured: Callable[[], Any] | None = None, enqueued: Callable[[], Any] = lambda: 0) -> list[Any]:
-    """Runs `work` like a capture and returns its result. Each number that it gets from its answer is HEARD."""
+    """Runs `work` as a capture would, and returns its result. Each number that comes from the answer is HEARD."""
     asked = _operators.Asked()
     reads = _constants.Reads(asked)
     with torch.no_grad(), _operators.shown_to(asked, run=reads):
@@ -64,7 +64,7 @@ def test_who_enqueues_beside_operators_ends_it():
 
     def work() -> Any:
         whole = torch.zeros(8)
-        now[0] += 1  # a kernel, which may write to the memory
+        now[0] += 1  # stands for a kernel, which may write to any memory
         return [whole.sum().item(), torch.zeros(8).sum().item()]
 
     assert heard(work, enqueued=lambda: now[0]) == [0.0, HEARD], "what is made later is constant again"

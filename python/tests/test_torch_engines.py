@@ -1,4 +1,4 @@
-"""Graphs that serving engines keep by batch size, without a GPU."""
+"""Tests tables of graphs by batch size, as in serving engines, without a GPU."""
 from __future__ import annotations
 
 import functools
@@ -29,12 +29,12 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-calls: list[int] = []  # sizes of forward() calls
+calls: list[int] = []  # the size in each call of forward()
 sys.addaudithook(lambda event, arguments: calls.append(arguments[0]) if event == "test.forward" else None)
 
 
 class Runner:
-    """A typical engine: a model, buffers for the largest batch, a table of graphs."""
+    """An engine of the usual form: a model, buffers for the largest batch, a table of graphs."""
 
     def __init__(self, **options: Any) -> None:
         torch.manual_seed(3)
@@ -47,7 +47,7 @@ class Runner:
         ids, kv, linear = self.ids[:size], self.kv, self.linear
 
         def forward() -> Any:
-            sys.audit("test.forward", size)  # no guard sees this
+            sys.audit("test.forward", size)  # no guard sees this effect
             kv[:size].add_(1)
             return linear(ids)
 
@@ -83,7 +83,7 @@ def test_a_hit_captures_nothing_and_does_not_call_the_function():
     calls.clear()
     graph, output = Runner().capture(2)
     assert graph.outcome == "replayed" and not calls and len(host.captures) == 2 and output.shape == (2, 4)
-    assert host.entries[-1].captures is None and len(host.entries[-1].calls) == 1  # restored now, not later
+    assert host.entries[-1].captures is None and len(host.entries[-1].calls) == 1  # the graph is restored now, and not at a later call
     graph.replay()
     assert host.entries[-1].calls[1][0] == [output.data_ptr()]
 
@@ -179,7 +179,7 @@ def test_what_the_recording_refuses_is_captured_by_pytorch_without_a_further_ans
 
     monkeypatch.setattr(host._recording.Recording, "adopted", broken)
     graph, _ = Runner().capture(2)
-    assert graph.outcome == "captured" and graph.why == "no graph" and calls == [2, 2]  # calls of the answer and of the capture
+    assert graph.outcome == "captured" and graph.why == "no graph" and calls == [2, 2]  # one call from the answer and one from the capture
 
 
 def test_policies(monkeypatch):
@@ -237,7 +237,7 @@ def test_a_restored_graph_keeps_nothing_of_its_reading_but_what_the_table_shares
         gc.collect()
         return [one for one in gc.get_objects() if type(one) is kind]
 
-    others, runner = [*living(_walker.Walker), *living(_shared_modules.ModulePart)], Runner()  # objects of other tests
+    others, runner = [*living(_walker.Walker), *living(_shared_modules.ModulePart)], Runner()  # objects that other tests left
     graphs = [runner.capture(2) for _ in range(3)]
     assert [graph.outcome for graph, _ in graphs] == ["recorded", "replayed", "replayed"]
     new = [one for one in (*living(_walker.Walker), *living(_shared_modules.ModulePart)) if all(one is not other for other in others)]
@@ -341,7 +341,7 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
 @pytest.mark.parametrize("device, own", [(0, []), (1, ["graphs-2"])])
 def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_for(monkeypatch, device, own):
     begun: list[Any] = []
-    _preload._waiting.clear()  # modules of other tests
+    _preload._waiting.clear()  # requests from other tests
     monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
     monkeypatch.setattr(_preload, "_device_in_use", lambda: device)
     monkeypatch.setattr(_surrounding_work, "is_captured", lambda: False)
@@ -368,7 +368,7 @@ def test_a_cache_of_no_model_is_begun_by_its_first_graph():
 def test_the_first_process_captures_once_replays_that_and_leaves_it_for_others(tmp_path):
     runner, folder = Runner(captures=tmp_path), str(tmp_path)
     graph, output = runner.capture(2)
-    assert graph.outcome == "captured" and folder in graph.why and calls == [2, 2]  # calls of the answer and of one capture
+    assert graph.outcome == "captured" and folder in graph.why and calls == [2, 2]  # one call from the answer and one from the only capture
     ((captured, where),) = host.written
     assert where == folder and not host.entries and not host.plain
     assert ("forward.ids", runner.ids.data_ptr(), runner.ids.nbytes) in captured.regions

@@ -1,4 +1,4 @@
-"""A PyTorch function as an entry of the library: launched with assigned addresses, over the driver that runs on the host."""
+"""Launches a PyTorch function as an entry of the library, with given addresses, on the fake driver that runs on the host."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""For any wrapped function and any failure, the caller gets the function's own result, and everything else stays unchanged."""
+"""With any wrapped function and any failure, the caller gets the function's own result, and nothing else changes."""
 from __future__ import annotations
 
 import copy
@@ -78,7 +78,7 @@ def test_static_methods_class_methods_and_methods_of_two_objects_are_replayed():
         assert torch.equal(found, torch.full((4,), float(expected))) or replays()
         call(X)
         assert len(host.entries) <= before + 1
-    assert replays() == 6 and len(host.entries) == 4  # both static calls share one, and each object has its own
+    assert replays() == 6 and len(host.entries) == 4  # both static calls share an entry, and each object has its own entry
 
 
 def test_a_partial_and_a_lambda_are_replayed_with_their_tensors_as_states():
@@ -183,7 +183,7 @@ def failing(at: int, error: Callable[[], Exception]) -> tuple[Any, list[int]]:
     sys.addaudithook(hook)
 
     def work(x: Any) -> Any:
-        sys.audit(sys_audit)  # no guard sees this
+        sys.audit(sys_audit)  # no guard sees this effect
         return x + 1
 
     return wrap(work), count
@@ -272,7 +272,7 @@ def test_whatever_of_ours_fails_the_result_is_the_functions_and_it_ran_once(part
     expected = net.a(X) + 1
     monkeypatch.setattr(_recording, "_MOST_TRIES", 1)
     monkeypatch.setattr(host._capture, "captured", lambda device, work, draws: host._captured(device, lambda: None, draws))  # runs nothing
-    monkeypatch.setattr(_answers.Judged, "after_run", lambda judge: None)  # makes the recording compare no results
+    monkeypatch.setattr(_answers.Judged, "after_run", lambda judge: None)  # the recording then compares no results
     monkeypatch.setattr(_answers.Judged, "agreement", lambda judge: "bitwise")
     monkeypatch.setattr(owner, what, broken)
     assert torch.equal(wrap(work)(X), expected)
@@ -316,7 +316,7 @@ def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
 
 
 class CaptureMode:
-    """The fake driver's exchange of a thread's capture mode."""
+    """Stands for the driver's function that exchanges the capture mode of a thread."""
 
     def __init__(self) -> None:
         self.modes = [0]
@@ -331,7 +331,7 @@ class CaptureMode:
 @pytest.mark.parametrize("borrows", [False, True])
 @pytest.mark.parametrize("is_known_by_heart", [False, True])
 def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart, borrows):
-    """The library launches nothing and allocates no result. The function may do first-run work there."""
+    """Inside a caller's capture, the library launches nothing and allocates no result. There the function may do the work of its first run."""
     captures = [False]
     driver = CaptureMode()
     monkeypatch.setattr(_libraries, "driver", lambda: driver)
@@ -352,7 +352,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     monkeypatch.setattr(host.FakeEntry, "launch", met)
     is_looked_at = is_known_by_heart and _native_snapshots.exchange_of(torch.Tensor) is not None
     assert is_looked_at == bool(cached._shared.torchs.steady)
-    if not is_looked_at or borrows:  # otherwise the launch asks the stream
+    if not is_looked_at or borrows:  # in the other cases the launch itself asks the stream
         monkeypatch.setattr(_launching, "view_of", met)
     assert torch.equal(cached(X), X + 1) and replays() == before
     assert driver.modes == [0, _surrounding_work._RELAXED, 0]
@@ -375,7 +375,7 @@ def test_a_reset_forgets_and_the_next_call_is_right():
     cached(X)
     cached.reset()
     cached(X)
-    assert replays() == 1 and host.entries[-1].captures is None  # the entry is loaded again
+    assert replays() == 1 and host.entries[-1].captures is None  # the entry was loaded again
 
 
 def test_a_reset_tries_again_what_failed(monkeypatch):

@@ -1,4 +1,4 @@
-"""Facts of models that are too large for an entry's header."""
+"""Tests models whose facts are too large for an entry's header."""
 from __future__ import annotations
 
 from typing import Any
@@ -52,7 +52,7 @@ def test_no_change_is_lost(change):
         after = {**before, f"{path}.scale": "float 0.5"}
     elif change == "renamed":
         after[f"{path}0"] = text
-    elif change == "moved":  # the texts of two facts, divided at another place
+    elif change == "moved":  # the same letters in two facts, but divided at another place
         after[path + "t"] = text[1:]
     assert _long_facts.folded(before) != _long_facts.folded(after)
 

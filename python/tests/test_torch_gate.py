@@ -1,4 +1,4 @@
-"""Threads that call while another thread has moved tensors for its second capture."""
+"""Threads make calls while another thread has moved tensors for its second capture."""
 from __future__ import annotations
 
 import threading
@@ -46,7 +46,7 @@ def test_tensors_are_moved_when_no_other_call_runs():
     other = in_thread(call)
     inside.wait(5)
     threading.Timer(0.05, may_end.set).start()
-    with _moved_tensors.using, _moved_tensors.moving():  # it does not wait for its own call
+    with _moved_tensors.using, _moved_tensors.moving():  # must not wait for the call of its own thread
         order.append("moved")
     other.join(5)
     assert order == ["ended", "moved"] and time.monotonic() - started < 5

@@ -26,7 +26,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Returns a list with one item for each call that was tried."""
+    """A list that gets one item for each call that was tried."""
     calls: list[int] = []
     answered = TorchFunction._answered
     monkeypatch.setattr(TorchFunction, "_answered", lambda self, *given: (calls.append(1), answered(self, *given))[1])

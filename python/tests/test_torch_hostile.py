@@ -1,4 +1,4 @@
-"""Whatever a function changes, returns or receives, the caller gets the function's own result."""
+"""A function may change, return or receive anything: the caller always gets the function's own result."""
 from __future__ import annotations
 
 import collections
@@ -21,7 +21,7 @@ from warmgraph.torch.replay import _torch_call  # noqa: E402
 pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
-# --- changes by the function that a replay would not make
+# --- Changes that the function makes and a replay would not make
 
 
 class Rebinding(torch.nn.Module):
@@ -95,7 +95,7 @@ def test_random_numbers_of_the_host_are_refused_and_drawn_as_often_as_the_functi
 # --- returned values
 
 
-PARTS: dict[str, Any] = {  # parts of a result with 2 rows and 4 columns
+PARTS: dict[str, Any] = {  # views of a result with 2 rows and 4 columns
     "the same": lambda y: y.view_as(y), "another shape": lambda y: y.view(4, 2), "first column": lambda y: y[:, 0], "last row": lambda y: y[-1],
     "transposed": lambda y: y.t(), "repeated": lambda y: y[1].expand(3, 4), "every second": lambda y: y[:, 1::2], "as bytes": lambda y: y[1].view(torch.uint8),
 }
@@ -106,10 +106,10 @@ PARTS: dict[str, Any] = {  # parts of a result with 2 rows and 4 columns
 def test_a_result_that_is_a_part_of_one_before_it_is_one_of_a_replay(part, borrow):
     cached = wrap(lambda x: {"y": (y := x.view(2, 4) + 1), "part": PARTS[part](y)}, borrow=borrow)
     x = torch.ones(8)
-    for number in range(4):  # the last ones take the steady path
+    for number in range(4):  # the last calls take the steady path
         found = cached(x)
         y, seen = found["y"], found["part"]
-        y.copy_(torch.randn(2, 4))  # both share memory, so a write to one must show in the other
+        y.copy_(torch.randn(2, 4))  # the two tensors share memory, so a write to one must show in the other
         expected = PARTS[part](y)
         assert torch.equal(seen, expected) and (seen.shape, seen.stride(), seen.dtype) == (expected.shape, expected.stride(), expected.dtype), number
         assert seen.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() and seen.data_ptr() == expected.data_ptr()

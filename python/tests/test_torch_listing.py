@@ -1,4 +1,4 @@
-"""Facts in lists: the same facts in fewer texts."""
+"""Packed into lists, facts stay the same, but need fewer texts."""
 from __future__ import annotations
 
 import types
@@ -22,7 +22,7 @@ def part_of(path: str, facts: dict[str, str], **regions: dict[str, str]) -> Any:
 
 
 def each(facts: dict[str, str]) -> dict[str, str]:
-    """The single facts, as the library reads them."""
+    """The facts in the lists, as the library reads them."""
     found = {}
     for name, value in facts.items():
         if name.endswith(" *") and all("\t" in line for line in value.split("\n")):

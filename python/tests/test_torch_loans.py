@@ -1,4 +1,4 @@
-"""Borrowed results: they use the entry's memory at the same addresses, and tensors of earlier calls report that they are stale."""
+"""Borrowed results use the entry's memory at the same addresses, and using a tensor of an earlier call raises an error."""
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +25,7 @@ STALE = "borrowed result of an earlier call of 'work'"
 
 @pytest.fixture(autouse=True)
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An entry's launch writes the number of its launches to its outputs."""
+    """Replaces the launch of an entry: it writes the number of launches so far to its outputs."""
     host.use(monkeypatch)
     launch = host.FakeEntry.launch
 
@@ -50,7 +50,7 @@ def work(x: Any) -> Any:
 
 
 def recorded(function: Any = work, *args: Any, **options: Any) -> Any:
-    """Wraps and calls once, so that the recording is done."""
+    """Wraps the function and calls it once. The recording is then done."""
     cached = wrap(function, **options)
     cached(*(args or (torch.zeros(4),)))
     assert len(host.entries) == 1
@@ -152,7 +152,7 @@ def test_a_result_that_is_the_next_calls_argument_is_not_overwritten_by_it():
     for i in range(6):
         before = y
         y = cached(y)
-        assert float(before.sum()) >= 0  # its memory was not written
+        assert float(before.sum()) >= 0  # the memory of the earlier result was not written
         ((pointers, _),) = host.entries[0].calls[-1:]
         assert pointers[0] != pointers[1] and float(y[0]) == i + 2
     assert len(host.entries) == 1
@@ -249,7 +249,7 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
 
     def made_slowly(self: Any, device: Any) -> Any:
         with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(0.5)  # both threads get here, unless one excludes the other
+            together.wait(0.5)  # both threads get here, unless a lock keeps one of them out
         return made(self, device)
 
     monkeypatch.setattr(_outputs.Output, "made", made_slowly)
@@ -260,7 +260,7 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
 
 @pytest.mark.skipif(_native_snapshots.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
 def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypatch):
-    """Meanwhile another thread's capture moves the arguments."""
+    """While the arguments are checked, another thread's capture tries to move them."""
     cached, x, threads, looks = recorded(work, _aligned(4)), _aligned(4), [], _torch_call.Surroundings.looks
     at, moved = x.data_ptr(), threading.Event()
 
@@ -272,7 +272,7 @@ def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypa
             time.sleep(0.2)
             x.data = kept
 
-    def is_same() -> bool:  # Python code that a later call runs before it checks its arguments
+    def is_same() -> bool:  # a later call runs this Python code before it checks its arguments
         if not threads and is_armed:
             threads.append(threading.Thread(target=move))
             threads[0].start()
@@ -298,7 +298,7 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     call = _steady_torch_call.SteadyTorchCall._called
     monkeypatch.setattr(_steady_torch_call.SteadyTorchCall, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
     cached._shared.torchs.steady.clear()
-    cached(_aligned(4))  # takes the steady path again
+    cached(_aligned(4))  # this call takes the steady path again
     other = cached(_aligned(4))
     assert seen and other.data_ptr() == host.entries[0].calls[-1][0][1]
     with pytest.raises(RuntimeError, match=STALE):
@@ -313,7 +313,7 @@ def test_a_result_that_is_an_argument_again_is_never_written_by_what_reads_it():
     at = lent.data_ptr()
     for _ in range(4):
         assert cached(lent).data_ptr() != at
-        assert lent.data_ptr() == at  # it is not stale
+        assert lent.data_ptr() == at  # `lent` is not stale
 
 
 def _aligned(size: int) -> Any:

@@ -1,4 +1,4 @@
-"""PyTorch's own compile caches, passed from process to process: Inductor compiles for the host here."""
+"""PyTorch's own compile caches are passed from process to process. Inductor compiles for the host here."""
 from __future__ import annotations
 
 import json
@@ -19,7 +19,7 @@ from warmgraph import errors  # noqa: E402
 from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.record import _mega_cache  # noqa: E402
 
-# A new process with an empty Inductor folder: all artifacts come through the cache.
+# Runs in a new process with an empty Inductor folder, so all artifacts must come from the cache.
 SCRIPT = """
 import json, sys
 import pytest, torch
@@ -54,7 +54,7 @@ print(json.dumps([counters["inductor"]["fxgraph_cache_hit"], counters["inductor"
 
 
 class Made:
-    """A cache folder, and a bundle of it, filled by two processes: one compiled two functions, the next a third."""
+    """A cache folder and its bundle. Two processes filled it: one compiled two functions, the next a third one."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._folder, self._count = folder, iter(range(100))
@@ -92,7 +92,7 @@ def test_what_two_processes_compiled_are_hits_of_pytorchs_in_the_next(made):
     hits, misses, handed, more, failures, why = made.second
     assert (hits, misses, handed, failures) == (0, 1, kept, 0) and more > 0, why
     hits, misses, handed, again, failures, why = made.run(["first", "second", "third"], sign_with_file=made.key)
-    # The sum over both processes and both misses of the first one.
+    # The numbers are sums over both processes and both misses of the first process.
     assert (hits, misses, handed, again, failures) == (3, 0, kept + more, 0, 0), why
 
 
@@ -111,7 +111,7 @@ def test_artifacts_of_another_key_cost_a_compilation_and_nothing_else(made, tmp_
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The operations on PyTorch's artifacts, in order."""
+    """A list of the operations on PyTorch's artifacts, in order."""
     done: list[str] = []
     host.use(monkeypatch)
     monkeypatch.setattr(_mega_cache, "_carriers", {})
@@ -176,7 +176,7 @@ def test_a_failure_is_logged_and_counted_and_the_call_goes_on(asked, key, monkey
 
 
 def captured(key: str, size: int = 4, forward: Any = None, **options: Any) -> Any:
-    """A graph of an engine that compiles its function itself."""
+    """A graph of an engine whose function compiles itself."""
     x, work = torch.ones(size), torch.compile(add_one, backend="eager")
     cache = GraphCache(config=warmgraph.Config(**{"model": "net", "mega_cache": True, "sign_with_file": key, **options}))
     return cache.capture_one(size, forward or (lambda: work(x)))[0]
@@ -239,4 +239,4 @@ def test_bytes_that_pytorch_does_not_read_are_a_failure_that_names_it(asked, key
     carrier._cache.put_artifact("torch", {"torch": "x"}, b"no artifacts")
     with pytest.raises(errors.Corrupt, match="cannot read its own artifacts"):
         carrier.hand_over()
-    carrier.hand_over()  # once per process
+    carrier.hand_over()  # the second call does nothing, because artifacts are given once per process

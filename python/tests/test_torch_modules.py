@@ -1,4 +1,5 @@
-"""A module as the function: called like the module, with its hooks, eager, compiled by us, by torch.compile, or in place."""
+"""Wraps modules as functions: each is called like the module, with its hooks; it is eager, or compiled by this package, by torch.compile,
+or in place."""
 from __future__ import annotations
 
 import copy
@@ -54,7 +55,7 @@ NAMES = ["linear.weight", "linear.bias", "inner.0.weight", "inner.0.bias"]
 
 
 def forms() -> list[Any]:
-    """Lists (name, the wrapped part of a module, the option `compile`)."""
+    """Returns (name, the wrapped part of a module, the option `compile`) for each form."""
     def in_place(net: Any) -> Any:
         net.compile(backend="eager", fullgraph=True)
         return net
@@ -232,7 +233,7 @@ def test_how_the_caller_compiled_is_a_guard():
 
 def test_a_function_is_refused_where_pytorch_does_not_say_how_it_was_compiled(monkeypatch):
     class Backend:
-        __slots__ = ()  # has no options to see
+        __slots__ = ()  # objects of this class show no options
 
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     monkeypatch.setattr(_modules, "_innermost", lambda callback: Backend())
@@ -361,7 +362,7 @@ def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
 
 @pytest.mark.parametrize("is_held", ["no", "in a closure", "in a global"])
 def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_its_first_call(is_held):
-    """When Dynamo compiles, it changes attributes of the function that torch.compile returned."""
+    """When Dynamo compiles, it changes attributes of the function that torch.compile returned. This must not refuse the recording."""
     def step_of() -> Any:
         torch.manual_seed(0)
         net = Net().eval()
@@ -385,7 +386,7 @@ def test_a_step_that_calls_a_forward_which_the_caller_compiled_is_recorded_at_it
 
 
 def test_the_weights_of_a_forward_of_pytorchs_own_that_the_caller_compiled_are_states():
-    """Dynamo puts a wrapper around such a method, which closes over it."""
+    """Dynamo puts a wrapper that closes over the method around it; the weights must be found all the same."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)).eval()
     compiled = torch.compile(net.forward, **EAGER)
     with torch.no_grad():

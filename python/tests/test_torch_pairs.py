@@ -1,5 +1,5 @@
-"""Forward and backward of functions under gradients, without a GPU: how they are read, captured and declared, and how a hit uses the memory of both
-halves."""
+"""Tests forward and backward of functions under gradients, without a GPU: reading, capturing, declaring, and the memory that both halves of
+a hit use."""
 from __future__ import annotations
 
 import threading
@@ -62,7 +62,7 @@ def wrap(function: Any, **options: Any) -> Any:
 
 
 class Net(torch.nn.Module):
-    """Its backward needs x, the weight if x requires grad, and the sigmoid's result."""
+    """A module whose backward needs x, the weight if x requires grad, and the result of the sigmoid."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Net(torch.nn.Module):
 
 
 def recorded(**options: Any) -> tuple[Any, Any]:
-    """Returns (module, its pair), recorded with one input of 3 x 4."""
+    """Records a module with one input of 3 x 4. Returns (module, its pair)."""
     net = Net()
     cached = wrap(net, **options)
     cached(torch.randn(3, 4)).sum()
@@ -86,7 +86,7 @@ def names(decls: Any) -> list[str]:
     return [one.name for one in decls]
 
 
-# --- a miss
+# --- A miss
 
 
 def test_a_miss_answers_under_autograd_and_adopts_both_halves():
@@ -134,7 +134,7 @@ def test_what_autograd_does_not_count_as_written_is_a_written_state():
     backward, forward = host.entries
     assert {one.name for one in forward.given.states if one.is_written} == {"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"}
     assert not any(one.is_written for one in backward.given.states)
-    assert net.norm.num_batches_tracked.item() == 1  # from the answer; the effects of all other runs are undone
+    assert net.norm.num_batches_tracked.item() == 1  # from the answer: the effects of all other runs are undone
 
 
 def test_the_callers_gradients_and_tensors_are_left_alone():
@@ -154,7 +154,7 @@ def test_an_activation_of_an_earlier_layer_gets_its_gradient():
     assert not refusal(cached) and len(host.entries) == 2
 
 
-# --- a hit
+# --- A hit
 
 
 def test_a_training_loop_has_the_losses_of_the_function_itself():
@@ -313,7 +313,7 @@ def test_without_gradients_it_is_a_function_as_any_other():
     net, x = Net(), torch.randn(3, 4)
     cached = wrap(net)
     with torch.no_grad():
-        for _ in range(5):  # the last ones take the steady path
+        for _ in range(5):  # the last calls take the steady path
             assert not cached(x).requires_grad
     assert [one.given.name for one in host.entries] == ["Net"]
     for _ in range(3):
@@ -346,7 +346,7 @@ def test_methods_and_modules_as_arguments_are_pairs():
 def test_clear_asks_for_both_halves_as_well():
     _, cached = recorded()
     assert cached._names() == ["Net", "Net.forward", "Net.backward"]
-    assert [one.entries for one in warmgraph.clear(cached)] == [0]  # this process wrote none
+    assert [one.entries for one in warmgraph.clear(cached)] == [0]  # this process wrote no entry
 
 
 # --- refusals
@@ -451,7 +451,7 @@ def test_options_that_exclude_a_pair(options, words):
 
 
 class Saved:
-    """The values that one function saves, allocated anew and copied into place."""
+    """The values that one function saves. They are allocated again and copied there."""
 
     def __init__(self, function: Any, *tensors: Any) -> None:
         self.saver = _saved_tensors.Saver([], torch.device("cpu"), False)
@@ -472,7 +472,7 @@ def test_a_tensor_that_two_operators_save_is_saved_once():
 
     found = Saved(work, x)
     (gradient,) = torch.autograd.grad(found.result, x)
-    assert found.sizes.count(12) == 2  # h and its exp
+    assert found.sizes.count(12) == 2  # h and the result of exp(h)
     assert torch.allclose(gradient, torch.autograd.grad(work(x), x)[0])
 
 
@@ -499,7 +499,7 @@ def test_numbers_on_the_host_are_saved_as_they_are(monkeypatch):
 @pytest.mark.parametrize("draws", [True, False])
 def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, draws):
     class Attention(torch.autograd.Function):
-        """Saves its seed like PyTorch's attention: on the host, and in a capture on the device."""
+        """A function that saves its seed like PyTorch's attention: in a capture on the device, else on the host."""
 
         @staticmethod
         def forward(ctx: Any, x: Any, seed: Any) -> Any:
@@ -518,7 +518,7 @@ def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, d
         Attention.apply(x, seed)
     assert not first.filled and [one.numel() for one in first.memory] == [3, 1, 3]
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
-    first.of_host = {1: 1}  # the others are on the device
+    first.of_host = {1: 1}  # the other tensors are on the device
     memory = [torch.empty_like(one) for one in first.memory]
     second = first.as_before([], memory)
     with second.hooks():

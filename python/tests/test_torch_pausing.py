@@ -1,4 +1,5 @@
-"""When recording of device code is paused and resumed. The library is a fake here; tests/capture/cuda_pausing_test.cpp tests the real one."""
+"""When recording of device code is paused and resumed. Here a fake takes the place of the library; tests/capture/cuda_pausing_test.cpp
+tests the real library."""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +16,7 @@ from warmgraph.torch.replay import _pausing  # noqa: E402
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The requests to the library, in a process without earlier calls."""
+    """A list of the requests to the library. The process seems to have made no calls before."""
     calls: list[str] = []
     why = {"": ""}
     monkeypatch.setattr("warmgraph.core.cache._cache.paused_recording", lambda caches: calls.append("pause") or why[""])

@@ -1,4 +1,4 @@
-"""bench/torch_peers.py without a GPU and without PyTorch: its child processes, the use of their answers, and the table."""
+"""Tests bench/torch_peers.py without a GPU and without PyTorch: its child processes, how it uses their answers, and its table."""
 from __future__ import annotations
 
 import importlib.util
@@ -33,12 +33,12 @@ def first(seconds: float, **more: Any) -> dict[str, Any]:
     return {"first_s": seconds, "start_s": seconds + 3, "tokens": [1, 2], **more}
 
 
-# --- one process
+# --- One process
 
 
 @pytest.fixture
 def child(tmp_path: pathlib.Path) -> Any:
-    """Runs a script as the child process of one way; `answer` and `log` are its arguments."""
+    """Runs a script as the child process that measures one way. `answer` and `log` are arguments of the script."""
     def run(script: str, limit_s: float = 60, answer: str | None = "answer.json") -> dict[str, Any]:
         file = tmp_path / "child.py"
         file.write_text(f"import os, sys, time\nanswer = {str(tmp_path / 'answer.json')!r}\n{script}")
@@ -85,7 +85,7 @@ def test_a_process_that_hangs_is_ended_with_what_it_started(child, tmp_path):
     assert time.monotonic() - started < 60
     assert found["reason"] == "took longer than 3 s: waiting"
     state = pathlib.Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
-    for _ in range(100):  # until the process is gone or a zombie
+    for _ in range(100):  # waits until the process is gone or a zombie
         if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
             return
         time.sleep(0.05)
@@ -115,7 +115,7 @@ def test_a_program_that_is_not_there_is_a_reason(tmp_path):
 
 @pytest.fixture
 def speeds(monkeypatch):
-    """The loop's seconds by core, which a test may change; `speeds.on` is the thread's core."""
+    """A dictionary with the loop's seconds on each core, which a test may change. `speeds.on` is the core on which the thread runs."""
     class Speeds(dict):
         on, allowed, moves = 0, {0, 1, 2}, 0
 
@@ -260,7 +260,7 @@ def test_the_table_is_aligned_and_says_why_a_row_is_empty():
     rows[4].wrong = "1 of 2 tokens differ from those of 'eager'"
     lines = table.lines_of(SUBJECTS["step"], "a title", rows)
     assert lines[0] == "a title" and max(map(len, lines)) <= table.WIDTH
-    body = lines[1:1 + len(rows)]  # the adoption is not a row
+    body = lines[1:1 + len(rows)]  # the line of the adoption is not one of the rows
     assert "adoption" not in "".join(lines)
     assert len({len(line) for line in body}) == 1, "\n".join(body)
     assert "280 ms" in body[1] and "3.00 ms" in body[1] and body[3].startswith("Mega-Cache into empty caches [1]") and body[3].split()[-6:] == ["-"] * 6
@@ -335,7 +335,7 @@ pathlib.Path(settings["answer"]).write_text(json.dumps(answer))
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """torch_peers with STAND_IN as its child processes."""
+    """torch_peers with the script STAND_IN in place of its child processes."""
     folder = tmp_path / "bench"
     (folder / "peers").mkdir(parents=True)
     (folder / "peers" / "with_torch.py").write_text(STAND_IN)

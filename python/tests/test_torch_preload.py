@@ -1,4 +1,4 @@
-"""Graphs are restored ahead of calls once a context exists, and not before."""
+"""Graphs are restored before the calls that need them once a context exists, and not before."""
 from __future__ import annotations
 
 import threading
@@ -22,10 +22,10 @@ def doubled(x: Any) -> Any:
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Yields (names and devices of begun preloads, the current device; empty before there is one)."""
+    """Yields (names and devices of preloads that began, a list with the current device, which is empty while there is no context)."""
     names: list[tuple[str, int]] = []
     device: list[int] = []
-    _preload._waiting.clear()  # modules of other tests
+    _preload._waiting.clear()  # requests from other tests
     monkeypatch.setattr(_preload, "begin", lambda wrapped, index, name: names.append((name or wrapped._name(), index)))
     monkeypatch.setattr(_preload, "_device_in_use", lambda: device[0] if device else None)
     yield names, device
@@ -103,7 +103,7 @@ def test_a_child_has_a_thread_of_its_own(begun: Any, monkeypatch: pytest.MonkeyP
     kept = warmgraph.cache_compile(doubled)
     parents = _preload._thread
     monkeypatch.setattr(_fork, "_generation", _fork.generation() + 1)
-    monkeypatch.setattr(_pools, "_pools", {})  # a child has other caches than its parent, whose caches other tests use
+    monkeypatch.setattr(_pools, "_pools", {})  # a child gets its own caches, because other tests use the parent's
     childs = warmgraph.cache_compile(doubled, name="childs")
     assert _preload._thread is not parents and isinstance(_preload._thread, threading.Thread)
     device.append(0)

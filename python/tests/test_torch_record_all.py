@@ -1,4 +1,4 @@
-"""Graphs that a program captures itself, seen by record_all(), without a GPU."""
+"""record_all() observes graphs that a program captures itself, without a GPU."""
 from __future__ import annotations
 
 import contextlib
@@ -21,12 +21,12 @@ from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _ope
 from warmgraph.torch.replay import _pausing  # noqa: E402
 
 FOLDER = "captures"
-pools: list[torch.Tensor] = []  # memory of the graphs' pools
+pools: list[torch.Tensor] = []  # the memory in the pools of the graphs
 copies: list[Any] = []
 
 
 class NativeGraph:
-    """Stands for torch._C._CUDAGraph: a capture runs its work here."""
+    """Takes the place of torch._C._CUDAGraph: a capture runs its work here."""
 
     def __init__(self, keep_graph: bool = False) -> None:
         self.keep_graph, self.count, self.is_broken = keep_graph, 0, False
@@ -80,14 +80,14 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(_capture, "_snapshot", snapshot)
-    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests may have compiled functions
     monkeypatch.setattr(_copied_graph, "CopiedGraph", FakeCopied)
     monkeypatch.chdir(tmp_path)
     yield
     assert not _record_all._open
 
 
-_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # frames of this module do not belong to a program
+_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # frames of code in this module do not count as the program's
 exec("""
 class graph:
     def __init__(self, one):
@@ -103,7 +103,7 @@ graph = _of_torch["graph"]
 
 
 def in_pool(*sizes: int) -> Any:
-    """A tensor in the graph's pool."""
+    """A tensor in the pool of the graph that is being captured."""
     made = torch.zeros(*sizes)
     pools.append(made)
     return made
@@ -117,7 +117,7 @@ class Net(torch.nn.Module):
 
 
 def program(net: Any, size: int = 2) -> Any:
-    """A program without warmgraph: a buffer, a graph, its result."""
+    """A program that does not use warmgraph: it has a buffer, a graph and its result."""
     static_in, kv, unused = torch.zeros(size, 4), torch.zeros(8, 4), torch.zeros(3)
     g = torch.cuda.CUDAGraph()
     with graph(g):

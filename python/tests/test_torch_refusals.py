@@ -1,4 +1,4 @@
-"""A call that runs eagerly because it cannot be recorded is counted by reason, stored beside the misses, and shown in all reports."""
+"""A call that cannot be recorded runs eagerly. It is counted by reason, stored beside the misses, and shown in all reports."""
 from __future__ import annotations
 
 import contextlib
@@ -26,8 +26,8 @@ X = torch.arange(8.0)
 @pytest.fixture(autouse=True)
 def on_the_host(monkeypatch: pytest.MonkeyPatch, device: warmgraph.Device) -> Iterator[None]:
     host.use(monkeypatch)
-    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
-    monkeypatch.setattr(_launching, "current_device", lambda: device)  # the library's own device; the refusals go into the library's folder
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests may have compiled functions
+    monkeypatch.setattr(_launching, "current_device", lambda: device)  # a real device of the library, which writes refusals into its folder
     monkeypatch.setattr(_refusals, "_noted", [])
     yield
 

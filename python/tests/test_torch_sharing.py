@@ -1,4 +1,4 @@
-"""Parts that the graphs of one table share are read once, and the stored facts equal those of a full read."""
+"""The graphs of one table read shared modules only once. The stored facts must equal those of a full reading."""
 from __future__ import annotations
 
 import collections
@@ -21,7 +21,7 @@ from warmgraph.torch.replay import _regions  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("on_the_host")
 
-Made = tuple[Any, Callable[[Any], Any]]  # (objects that must live as long as the table, a graph's function of its input)
+Made = tuple[Any, Callable[[Any], Any]]  # (objects that must live as long as the table, a function that computes a graph's result)
 
 
 class Block(torch.nn.Module):
@@ -88,7 +88,7 @@ def tied() -> Made:
 
 
 def met_before() -> Made:
-    """The function holds a weight directly too, under a path that comes first."""
+    """A function that also holds a weight directly. The weight's path there comes before its path in the model."""
     model = Model()
     a_weight, settings = model.blocks[0].linear.weight, model.blocks[1].settings
     return model, lambda x: lambda: model(x) * a_weight.sum() * settings.widths[0]
@@ -102,7 +102,7 @@ def met_after() -> Made:
 
 def two_models() -> Made:
     first, second = Model(1), Model(2)
-    second.blocks[0] = first.blocks[0]  # the shared block counts as the first model's
+    second.blocks[0] = first.blocks[0]  # the block that both models share gets its path in the first model
     return (first, second), lambda x: lambda: second(first(x))
 
 
@@ -113,7 +113,7 @@ def around_itself() -> Made:
 
 
 def beside_a_weight() -> Made:
-    """Another tensor in the storage of one of the model's tensors."""
+    """A function with a tensor in the storage of one of the model's tensors."""
     model = Model()
     row = model.blocks[0].linear.weight.detach()[1]
     return model, lambda x: lambda: model(x) * row
@@ -126,7 +126,7 @@ def with_hooks() -> Made:
 
 
 def of_a_package() -> Made:
-    """A class of an installed package that no code names."""
+    """A model with an object of an installed package's class that no code names."""
     model = Model()
     model.blocks[0].act = Kinds(pytest.ExitCode)
     return model, lambda x: lambda: model(x)
@@ -154,7 +154,7 @@ EVERY = [with_a_helper, closed_over, in_an_object, of_a_method, tied, met_before
 
 
 def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
-    """The graphs of one table, with shared reading or without."""
+    """The graphs of one table. `shares`: whether they share what they read."""
     one = GraphCache(config=warmgraph.Config(model="shared"))
     if not shares:
         one._shared_modules = None  # type: ignore[assignment]
@@ -162,7 +162,7 @@ def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any
 
 
 def told() -> list[Any]:
-    """The declarations of each entry to the library."""
+    """The declarations of each entry that the library got."""
     return [(one.given.name, sorted(each_fact(one.given.facts).items()), one.given.version, one.given.inputs, one.given.states) for one in host.entries]
 
 
@@ -175,13 +175,13 @@ def test_the_library_is_told_what_a_walk_of_each_graph_would_tell_it(make: Calla
     expected = told()
     assert {one.outcome for one in alone} == {"recorded"}, alone[0].why
     host.entries.clear()
-    monkeypatch.delattr(host._recording.Recording, "answer")  # without it, nothing is shared
+    monkeypatch.delattr(host._recording.Recording, "answer")  # without this attribute, nothing is shared
     shared = table(True, of, inputs)
     assert {one.outcome for one in shared} == {"replayed"} and told() == expected
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths of the modules that are read from now on."""
+    """A list that gets the path of each module that is read from now on."""
     found: list[str] = []
     read = _shared_modules._read_apart
     monkeypatch.setattr(_shared_modules, "_read_apart", lambda walker, path, module: (found.append(path), read(walker, path, module))[1])
@@ -430,7 +430,7 @@ def test_regions_with_parts_are_those_of_all_places(name: str) -> None:
     walker = types.SimpleNamespace(places=every, taken=list(zip(starts, parts)))
     expected = regions(types.SimpleNamespace(places=every, taken=[]))
     assert regions(walker) == expected
-    assert regions(walker) == expected  # from the parts that are known by now
+    assert regions(walker) == expected  # now taken from the parts that are known
 
 
 def test_regions_of_a_part_are_made_once_and_anew_where_its_storages_are_others() -> None:
@@ -453,7 +453,7 @@ def test_what_dlpack_does_not_say_of_a_tensor_is_looked_at() -> None:
     def is_same_after(change: Any) -> bool:
         weight.data = first[4:]
         looks = _tensor_checks.TensorChecks([weight])
-        assert looks.are_same() and looks.are_same()  # the second check is native
+        assert looks.are_same() and looks.are_same()  # the first check makes the native snapshot, the second one uses it
         address = weight.data_ptr()
         change()
         assert weight.data_ptr() == address

@@ -1,4 +1,4 @@
-"""Later calls that are like an earlier one: what they check, and which changes make them another call."""
+"""Tests later calls that are like an earlier one: which checks they pass, and which changes make a call count as another call."""
 from __future__ import annotations
 
 import dataclasses
@@ -25,7 +25,7 @@ from warmgraph.torch.replay import _bound_call, _launching, _surrounding_work, _
 def test_the_third_call_is_looked_at_natively(reads):
     given = Given()
     assert reads.count == 2 and reads.of(given.call) == 0
-    given.meta = Meta(aligned(2, 4), True, [2, 4])  # new but equal objects
+    given.meta = Meta(aligned(2, 4), True, [2, 4])  # these objects are new, but equal to the old ones
     given.caches = [aligned(2, 4), given.caches[1]]
     given.caches[0].mark = "a"
     assert reads.of(given.call) == 0
@@ -127,7 +127,7 @@ def test_is_another_call(change, reads):
 def _tried(given: Given) -> None:
     try:
         given.call()
-    except (AttributeError, TypeError, RuntimeError):  # the function's own error
+    except (AttributeError, TypeError, RuntimeError):  # the function itself raises this error
         pass
 
 
@@ -180,7 +180,7 @@ def test_closures_and_what_functions_hold_are_looked_at(what, reads):
 def _ended(cached: Any, x: Any) -> None:
     try:
         cached(x)
-    except NameError:  # the function's own error: it closes over nothing
+    except NameError:  # the function itself raises this error, because it closes over nothing
         pass
 
 
@@ -222,7 +222,7 @@ def test_lists_that_a_function_finds_are_looked_at(change, reads):
 
 
 def test_results_never_share_memory(reads):
-    """Each call's results have memory of their own, with the sizes, strides and type of the recording."""
+    """Each call's results have their own memory, with the sizes, strides and type of the recording."""
     x = aligned(2, 4)
     cached = wrap(lambda x: (x.t() + 1, x.sum(0, dtype=torch.float64)))
     for _ in range(3):
@@ -251,7 +251,7 @@ def test_a_call_that_is_given_what_is_also_held_says_nothing_of_one_that_is_give
         step(x, held)
     before = reads.count
     step(x, other)
-    assert reads.count > before  # "given is held" is not a fact of this call
+    assert reads.count > before  # "given is held" was not a fact of this call, so it is read again
 
 
 def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
@@ -277,7 +277,7 @@ def test_a_function_that_another_thread_runs_makes_no_call_of_this_one_a_part_of
     parts: list[int] = []
 
     def nested() -> None:
-        with _surrounding_work.running, torch.no_grad():  # like TorchFunction.run
+        with _surrounding_work.running, torch.no_grad():  # these contexts are those of TorchFunction.run
             inside.set()
             assert done.wait(30)
             calls = len(host.entries[0].calls)
@@ -319,7 +319,7 @@ def test_several_kinds_of_calls_are_known_at_once(reads):
 
 
 def test_what_never_repeats_is_given_up(reads):
-    """An attribute that the code does not name and that differs at each call: the calls stay one variant and are read in full."""
+    """An attribute that the code does not name differs at each call. All calls belong to one variant, but each is read completely."""
     given = Given()
     for i in range(20):
         given.meta.number = i
@@ -345,7 +345,7 @@ def test_what_enumerators_hold_is_read(reads, monkeypatch):
 
 
 class Failing:
-    """Stands for the stream and fails once."""
+    """Takes the place of the stream and fails once."""
 
     fault: BaseException | None = None
 
@@ -362,7 +362,7 @@ def test_what_fails_before_the_launch_is_read_at_length(reads, monkeypatch, faul
     given = Given()
     failing.fault = fault
     assert reads.of(given.call) == 1
-    assert len(host.entries[0].calls) == 3  # the first call was the recording
+    assert len(host.entries[0].calls) == 3  # three, because the first of the four calls was the recording
     assert reads.of(given.call) == 0
 
 
@@ -377,7 +377,7 @@ def test_what_interrupts_a_later_call_is_raised_and_leaves_no_lock_behind(reads,
 
 @pytest.mark.parametrize("error, raised", [(errors.Stale, None), (errors.PartlyLaunched, errors.PartlyLaunched)])
 def test_a_launch_that_fails_is_another_call_or_an_error(reads, monkeypatch, error, raised):
-    """After the first kind of error nothing was enqueued, so the function can run."""
+    """After errors of the first kind nothing was enqueued, so the function itself can run."""
     def fails(self: Any, stream: Any, args: Any, count: int) -> int:
         return int(error.code)
 
@@ -423,7 +423,7 @@ def test_reset_forgets(reads):
 
 
 def test_threads_call_at_once():
-    """Each result has memory of its own and the values of its call's arguments."""
+    """Each result must have its own memory, and the values for its call's arguments."""
     import threading
 
     given, wrong = Given(), []
@@ -487,7 +487,7 @@ def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monk
             given.may_end.wait(5)
             weight.data = kept
 
-    def is_same() -> bool:  # Python code in a later call's checks, during which another thread may run
+    def is_same() -> bool:  # this Python code runs during a later call's checks, and lets another thread run
         if not threads:
             threads.append(threading.Thread(target=move))
             threads[0].start()

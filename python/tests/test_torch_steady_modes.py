@@ -1,4 +1,4 @@
-"""PyTorch's modes and settings, and observers of operators: each later call checks them."""
+"""Each later call checks PyTorch's modes and settings, and the observers of operators."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -59,7 +59,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
     "autocast cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, False),
     "device": (torch.set_default_device, lambda: None, "cpu"),
 }
-OF_LATER_VERSIONS = {  # PyTorch 2.15
+OF_LATER_VERSIONS = {  # settings that exist in PyTorch 2.15
     "flash attention 4": ("_set_sdp_use_fa4", "_get_fa4_sdp_enabled", True),
     "matmul grouped": ("_set_cublaslt_prefer_grouped_gemm", "_get_cublaslt_prefer_grouped_gemm", True),
     "cudnn depthwise": ("_set_cudnn_depthwise_kernel", "_get_cudnn_depthwise_kernel", "native"),
@@ -69,7 +69,8 @@ OF_LATER_VERSIONS = {  # PyTorch 2.15
 }
 SETTINGS.update({name: (getattr(torch._C, change), getattr(torch._C, ask), value) for name, (change, ask, value) in OF_LATER_VERSIONS.items()
                  if hasattr(torch._C, change)})
-# Settings that decide no kernel on a CUDA device, or that are seen in another way (dispatch and function modes, tracing, gradients).
+# Settings that choose no kernel on a CUDA device, or that the package checks in another way (dispatch and function modes, tracing,
+# gradients).
 NO_SETTINGS = set("""
     autograd_fallback_mode backcompat_broadcast_warn backcompat_keepdim_warn cached_tensors_enabled check_sparse_tensor_invariants conj
     cpu_allow_fp16_reduced_precision_reduction default_mobile_cpu_allocator default_tensor_type dispatch_mode dtensor_allow_implicit_replication
@@ -107,7 +108,7 @@ def test_each_mode_is_looked_at(name, reads):
 
 
 def test_modes_whose_answers_are_objects_are_asked_of_pytorchs_own_code(reads, monkeypatch):
-    """A PyTorch version may lack the native function or return another form: then the package uses PyTorch's Python function."""
+    """In some versions of PyTorch the native function is missing or returns another form. Then the package asks PyTorch's Python function."""
     assert all(_modes._code_behind(name) is not None for name in _modes._CODE), torch.__version__
     _modes._code_behind.cache_clear()
     monkeypatch.setattr(_modes, "_CODE", {"preferred blas": "linalgPreferredBackend", "preferred linalg": "noSuchFunction"})
@@ -162,13 +163,13 @@ def test_who_watches_operators_sees_them_in_a_later_call(what, reads):
     assert reads.of(given.call) == 0
     calls = len(host.entries[0].calls)
     WATCHED[what](given)
-    if what != "tracing":  # tracing itself checked the modes and changed weights
+    if what != "tracing":  # tracing has itself checked the modes and changed the weights
         assert len(host.entries[0].calls) == calls and reads.of(given.call) == 0 and len(host.entries[0].calls) == calls + 1
 
 
 @pytest.mark.skipif(_modes._FLASH not in _modes._QUESTIONS, reason="this PyTorch has no other implementations of attention")
 def test_another_implementation_of_attention_is_another_call(reads, monkeypatch):
-    """Another kernel registered for a PyTorch operator. No setting of torch._C shows it."""
+    """Registers another kernel for a PyTorch operator. No setting in torch._C shows this."""
     given = Given()
     assert reads.of(given.call) == 0
     monkeypatch.setattr(torch.nn.attention._registry, "_FLASH_ATTENTION_ACTIVE", ("FA4", None))
@@ -192,7 +193,7 @@ def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(
 
 
 def test_pytorchs_own_code_is_asked_where_this_pytorch_has_it(reads, monkeypatch):
-    """Without the native function, the package asks Python. Both must see each change."""
+    """If the native function is missing, the package asks Python. With both ways it must see each change."""
     functions = {name: one for name, one in _modes._FUNCTIONS.items() if name != "device"}  # "device" is a CUDA function
     missing = [name for name, one in functions.items() if _modes._function(one.library, one.symbol) is None]
     assert not missing and _modes._address(_modes._TRACING) and _modes._address(_modes._INTERPRETERS), (torch.__version__, missing)

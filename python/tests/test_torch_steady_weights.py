@@ -1,4 +1,4 @@
-"""Weights of later calls: changes of a weight, bound addresses, and frozen weights."""
+"""Tests the weights of later calls: changes of a weight, its address, and frozen weights."""
 from __future__ import annotations
 
 import gc
@@ -29,7 +29,7 @@ _READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.seta
 
 @pytest.fixture(params=_READERS)
 def read_by(request, monkeypatch):
-    """The way in which weights are read."""
+    """Chooses the way in which weights are read."""
     _READERS[request.param](monkeypatch)
 
 
@@ -64,7 +64,7 @@ def test_a_weight_of_another_class_is_noticed(reads):
 
 @pytest.mark.usefixtures("read_by")
 def test_a_weight_of_another_type_or_shape_is_noticed():
-    """The function itself raises the error."""
+    """The function itself raises an error for these weights."""
     for change in (lambda weight: weight.data.view(torch.int32), lambda weight: weight.data.view(2, 8), lambda weight: weight.data[..., None], lambda weight: weight.data[:2]):
         given = Given()
         given.net.linear.weight.requires_grad_(False)
@@ -118,7 +118,8 @@ def test_weights_that_moved_are_bound_where_they_are():
 
 
 def test_weights_that_moved_are_bound_in_each_graph_that_has_them():
-    """A call of another shape reads the weights before it is recognised as another call. The first shape's call must still see the change."""
+    """A call of another shape reads the weights before it is recognised as another call. The next call with the first shape must still see
+    the change."""
     net, calls = Net(), {}
     for rows in (2, 3):
         calls[rows] = (Meta(aligned(rows, 4), True, [2, 4]), [aligned(rows, 4), aligned(rows, 4)])
@@ -154,7 +155,7 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
         if when == "launched":  # at this point Python's lock is released
             launch = _bound_call.BoundCall.launch
             patch.setattr(_bound_call.BoundCall, "launch", lambda bound: (launch(bound), elsewhere and moved()))
-        else:  # the weight is back at the next check
+        else:  # checked again after the weight has moved back
             made, lay = _steady_calls.made, weight.data
             patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])
         for _ in range(6):
@@ -167,7 +168,7 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
 
 
 def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
-    """This holds for the second call at the same address too."""
+    """Also holds for a second call with the same address."""
     net = Net()
     _at_aligned(net.linear.weight)
     apart, on_weight = [aligned(2, 4), aligned(2, 4)], [net.linear.weight.data[:2], aligned(2, 4)]
@@ -183,7 +184,7 @@ def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
 
 
 def test_two_objects_share_a_graph_and_not_their_weights(reads):
-    """Both objects take the steady path, and each binds its own weights."""
+    """Both objects take the steady path with their own weights."""
     first, second = Given(), Given()
     assert len(host.entries) == 1
     for given in (first, second, first, second):

@@ -1,4 +1,4 @@
-"""The library reads PyTorch's tensors through PyTorch's own C functions; compared with DLPack."""
+"""The library reads PyTorch's tensors through PyTorch's own C functions. The results are compared with DLPack's."""
 from __future__ import annotations
 
 import ctypes
@@ -80,7 +80,7 @@ def test_what_they_cannot_say_is_dlpacks_to_say(make, capfd):
             return type(error)
 
     assert said(own()) == said(EXCHANGE)
-    assert "Exception in" not in capfd.readouterr().err  # PyTorch's functions print the errors that they throw
+    assert "Exception in" not in capfd.readouterr().err  # PyTorch's functions would print the errors that they raise
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {

@@ -1,4 +1,4 @@
-"""Two programs; the second must not use the first one's recording."""
+"""The second of two programs must not use the recording of the first."""
 from __future__ import annotations
 
 
@@ -108,7 +108,7 @@ def test_two_programs_have_two_entries(name):
 
 
 def test_one_program_has_one_entry():
-    """Run like another process: no fact of these programs differs between runs."""
+    """The program runs again as in another process: no fact differs between the runs."""
     for source, one, _ in PROGRAMS.values():
         before = replays()
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""The contents of modules and values are read as facts, tensors and objects, and each change of them is noticed."""
+"""The contents of modules and values are read as facts, tensors and objects, and a change of any of them is noticed."""
 from __future__ import annotations
 
 import collections
@@ -52,7 +52,7 @@ class OfConfig(Config):
 
 
 class Installed(Config):
-    """A library's class, whose methods are not read."""
+    """A class of a library, whose methods are not read."""
 
 
 Installed.__module__ = "transformers.settings"
@@ -69,7 +69,7 @@ class Fields:
 
 
 def run(module: Any, x: Any) -> Any:
-    """Names the parts that it may use: linear, note, beside, config, other."""
+    """This function names the parts that it may use: linear, note, beside, config, other."""
     return module.linear(x), module.note, module.beside, module.config, module.other
 
 
@@ -140,8 +140,8 @@ self.names[1]: str 'b'
 
 
 def test_what_a_model_holds_is_said() -> None:
-    """A module's plain values are one text. Of the user's objects, only attributes that the code names are read; of a library's objects, all except
-    those that differ between processes."""
+    """A module's plain values are one text. In the user's objects, only the attributes that the code names are read. In a library's
+    objects, all attributes are read, except those that differ between processes."""
     walker = read(model(), {"x": Fields([1], torch.zeros(3, 2).t())})
     assert "\n".join(f"{path}: {text}" for path, text in walker.found.facts.items() if path.startswith(("x", "self"))) == FACTS.strip()
     assert [(one.path, one.via) for one in walker.places] == [("x.beside", "argument"), ("self.linear.weight", "self"), ("self.linear.bias", "self")]
@@ -190,7 +190,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "a child": lambda net: setattr(net.other, "linear", torch.nn.Linear(4, 4)),
     "a new child": lambda net: net.other.add_module("late", torch.nn.ReLU()),
     "order of children": lambda net: reorder(net._modules),
-    "the name of a child": lambda net: net._modules.__setitem__("renamed", net._modules.pop("more")),  # the last child
+    "the name of a child": lambda net: net._modules.__setitem__("renamed", net._modules.pop("more")),  # renames the last child
     "order of attributes": lambda net: reorder(net.__dict__),
     "a hook": lambda net: net.other.linear.register_forward_hook(lambda *_: None),
     "a hook before": lambda net: net.other.register_forward_pre_hook(lambda *_: None),
@@ -234,7 +234,7 @@ def test_what_no_code_of_it_can_see_is_no_change() -> None:
     assert held.is_same()
     other = changed()
     other.note, other.linear.in_features = 3, 7
-    net.linear.weight.data = torch.ones(4, 4)  # other checks notice a weight's new address
+    net.linear.weight.data = torch.ones(4, 4)  # a weight's new address is noticed by other checks
     assert held.is_same()
 
 
@@ -306,7 +306,7 @@ def test_a_model_that_was_read_can_be_collected() -> None:
     def made() -> Any:
         net = Net(other=Net())
         net.other.outer = [net]
-        net.walk = read(net)  # like a wrapper among the module's attributes
+        net.walk = read(net)  # sets an attribute, as a wrapper does on a module
         return weakref.ref(net)
 
     alive = made()
@@ -328,12 +328,12 @@ def test_an_order_of_its_own_is_looked_at() -> None:
     net = ordered(3)
     held = _identity_checks.Held(read(net).watched)
     assert held.is_same() and held.is_same()
-    net._buffers.move_to_end("b0")  # the items' own order does not show it
+    net._buffers.move_to_end("b0")  # the order of the items themselves does not show this change
     assert not held.is_same()
 
 
 def test_what_was_held_lives_as_long() -> None:
-    """Each module has its own objects: equal names may be different objects."""
+    """Each module has objects of its own: objects with equal names may be different."""
     class Alive:
         pass
 

@@ -24,7 +24,7 @@ from warmgraph.torch.replay import _modes  # noqa: E402
 pytestmark = pytest.mark.usefixtures("on_the_host")
 
 
-# --- wrong hits: values that change between two calls
+# --- Wrong hits: values that change between two calls
 
 
 class Mode(enum.Enum):
@@ -69,7 +69,7 @@ class Child(Plain):
 
 
 class Held:
-    """A descriptor."""
+    """A descriptor that holds a value."""
 
     def __init__(self) -> None:
         self.value = 1
@@ -91,7 +91,7 @@ class Described(torch.nn.Module):
 
 
 def module_of(**members: Any) -> types.ModuleType:
-    """A module of the user's."""
+    """A module that the user wrote."""
     module = types.ModuleType("users_own")
     module.__file__ = "/users/own.py"
     vars(module).update(members)
@@ -100,7 +100,7 @@ def module_of(**members: Any) -> types.ModuleType:
 
 
 def changes() -> dict[str, Any]:
-    """Returns (call, change) by the name of the change."""
+    """Returns {name of the change: (call, change)}."""
     settings, slotted, plain, child, attributes = Settings(), Slotted(), Plain(), Child(), Attributes()
     attributes.width = 1
     kind = type("Kind", (), {"width": 1})
@@ -174,7 +174,7 @@ class Other(Plain):
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Restores classes that tests change."""
+    """Restores the classes that tests change."""
     before = {kind: dict(kind.__dict__) for kind in (Plain, Child)}
     yield
     for kind, held in before.items():
@@ -260,7 +260,7 @@ def test_a_module_that_changes_between_two_calls_is_no_replay(name):
 
 
 def call_or_error(step: Any) -> None:
-    """The function itself may raise an error with such weights."""
+    """Calls `step`. With such weights the function itself may raise an error."""
     try:
         step(torch.ones(2, 4))
     except RuntimeError:
@@ -407,7 +407,7 @@ def test_tensors_on_the_host_that_are_written_past_their_version_are_read_again(
         assert not all(one.is_same() for one in before)
 
 
-# --- wrong hits: code that differs
+# --- Wrong hits: different code
 
 
 SOURCES: dict[str, tuple[str, str]] = {
@@ -451,7 +451,7 @@ def test_code_that_differs_is_another_entry(name):
             assert name == "module of a library"
     assert replays() == 0
     wrap(users(SOURCES[name][0]))(X)
-    assert replays() == 1  # the same code has the same entry
+    assert replays() == 1  # the code is the same, so it has the same entry
 
 
 def test_code_of_a_function_with_a_cache_that_is_called_as_an_attribute_counts():
@@ -510,7 +510,7 @@ def test_arguments_of_torch_compile_count():
     assert replays() == 0 and len(host.entries) == 3
 
 
-# --- wrong hits: PyTorch's own state
+# --- Wrong hits: PyTorch's own state
 
 
 @pytest.fixture
@@ -540,7 +540,7 @@ def test_precisions_of_the_newer_settings_are_told_apart(precisions):
 
 @contextlib.contextmanager
 def autocast() -> Iterator[None]:
-    """torch.autocast("cuda") without a GPU."""
+    """The same as torch.autocast("cuda"), but without a GPU."""
     torch.set_autocast_enabled("cuda", True)
     try:
         yield
@@ -736,7 +736,7 @@ def test_hooks_of_all_modules_are_never_replayed_past():
 
 
 def operator_of(factor: float, helper: float) -> Any:
-    """A module with an operator registered with PyTorch as reports_of_tests::named."""
+    """A module with an operator that is registered with PyTorch as reports_of_tests::named."""
     made = types.ModuleType("reports_of_tests")
     exec(compile(f"""
 import torch
@@ -824,7 +824,7 @@ def test_an_operator_of_pytorchs_that_is_replaced_counts(tmp_path):
 
 
 def kernel_of(factor: float) -> Any:
-    """Like operator_of, with its own kernel for the device."""
+    """Like operator_of, but the operator has its own kernel for the device."""
     made = types.ModuleType("reports_of_tests")
     exec(compile(f"""
 import torch

@@ -1,4 +1,4 @@
-"""The package's type hints are right, and its users get them."""
+"""Type checkers accept the package's type hints, and find them in the installed package."""
 from __future__ import annotations
 
 import importlib.util
@@ -12,7 +12,7 @@ from conftest import REPOSITORY
 
 def test_the_package_is_typed_strictly(tmp_path):
     settings = (REPOSITORY / "pyproject.toml").read_text()
-    if importlib.util.find_spec("torch") is None:  # the PyTorch half uses PyTorch's types
+    if importlib.util.find_spec("torch") is None:  # without PyTorch, the types in the PyTorch half are missing
         settings += '\n[[tool.mypy.overrides]]\nmodule = "warmgraph.torch.*"\nignore_errors = true\nfollow_imports = "skip"\n'
         settings += '\n[[tool.mypy.overrides]]\nmodule = "torch.*"\nignore_missing_imports = true\n'
     (tmp_path / "pyproject.toml").write_text(settings)

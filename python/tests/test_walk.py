@@ -1,4 +1,4 @@
-"""The reader of calls: arrays by path, and every plain value."""
+"""Tests the reader of calls: it finds arrays by path, and every plain value."""
 from __future__ import annotations
 
 import collections

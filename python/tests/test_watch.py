@@ -1,4 +1,4 @@
-"""Changes of watched objects are noticed: by checking each dictionary, or through Python's reports of changes."""
+"""Changes of watched objects are noticed, either by checking each dictionary or because Python reports the change."""
 from __future__ import annotations
 
 import collections
@@ -36,7 +36,7 @@ def set_item(one: Any, value: Any) -> None:
 
 
 def made_hot(change: Callable[[Any, Any], None], one: Any) -> None:
-    """Runs the change often, because the interpreter replaces frequent instructions by special ones."""
+    """Makes the change often: the interpreter then replaces the instructions by specialised ones."""
     for i in range(3000):
         change(one, i)
     change(one, 1)
@@ -101,7 +101,7 @@ def test_what_changes_of_a_dictionary_is_seen(way, kind, change):
 def test_what_changes_of_the_parts_of_an_object_is_seen(way, of, change):
     one = Plain()
     one.full, one.empty, one.ordered = {"a": 1}, {}, collections.OrderedDict()
-    one.long = collections.OrderedDict(a=1, b=2)  # Python code checks the order
+    one.long = collections.OrderedDict(a=1, b=2)  # the order is checked by Python code, not natively
     watched = of(_identity_checks.of_parts(one, vars(one), (one.full, one.empty, one.ordered))
                  + _identity_checks.of_parts(one, vars(one), (one.full, one.long)))
     are_same = watched.is_same if isinstance(watched, _identity_checks.Held) else watched.are_same
@@ -119,7 +119,7 @@ def test_what_changes_of_a_class_is_seen(way):
 
 
 class Shown:
-    """Its `__dict__` is made anew at each access."""
+    """An object whose `__dict__` is made anew at each access."""
 
     __slots__ = ("a",)
 
@@ -179,7 +179,7 @@ def test_a_change_before_the_look_counts_at_the_next_one_alone(way):
 
 
 def test_a_change_after_its_first_look_is_seen(way):
-    """The change comes from another thread while the rest is checked for the first time."""
+    """Another thread makes the change during the first check."""
     one = {"value": 1}
 
     class Rest(_identity_checks.Watched):
@@ -199,9 +199,9 @@ def test_nothing_is_looked_at_while_python_tells_of_nothing():
     snapshot = _native_snapshots.Snapshot([one])
     _native_snapshots.Snapshot([other])
     raw = snapshot.raw
-    raw.dicts[0].count = 7  # a full check would notice this
+    raw.dicts[0].count = 7  # a complete check would notice this number
     assert snapshot.is_same()
-    other["value"] = 2  # Python reports this change too
+    other["value"] = 2  # Python reports this change, too
     assert not snapshot.is_same()
     raw.dicts[0].count = 1
     assert snapshot.is_same()

@@ -1,5 +1,5 @@
-"""The package's PyTorch half without a GPU: tensors on the host stand for device tensors, a capture runs its work, and an entry notes how it was made
-and called."""
+"""Lets the package's PyTorch half run without a GPU: tensors on the host take the place of device tensors, a capture runs its work, and an
+entry notes how it was made and called."""
 from __future__ import annotations
 
 import contextlib
@@ -23,25 +23,25 @@ from warmgraph.torch.record import _capture, _constants, _operators, _recording,
 from warmgraph.torch.replay import _entry, _launching
 
 entries: list[FakeEntry] = []
-kept: dict[str, str] = {}  # metadata by facts
+kept: dict[str, str] = {}  # the stored metadata, by the facts of the entry
 captures: list[_capture.Capture] = []
-plain: list[FakeGraph] = []  # graphs that only PyTorch has
-written: list[tuple[Any, str]] = []  # (capture, folder) pairs that were written for other processes
-others: dict[str, Exception | None] = {}  # the result of a pairing, by folder; without an entry there is nothing to pair with
+plain: list[FakeGraph] = []  # the graphs that PyTorch alone captured
+written: list[tuple[Any, str]] = []  # (capture, folder) for each capture that was written for other processes
+others: dict[str, Exception | None] = {}  # by folder: the result of pairing with another process's capture; no item: no such capture
 
 
 _ENQUEUE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_c.wg_arg), ctypes.c_uint64, ctypes.c_void_p)
 
 
 _IS_CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-under_way: list[Any] = []  # captures that are running now
+under_way: list[Any] = []  # captures that have begun and not ended
 
 
 def is_captured() -> bool:
     return bool(under_way)
 
 
-captured_streams: set[int] = set()  # the library's handles
+captured_streams: set[int] = set()  # handles of the streams that are capturing
 
 
 class FakeEntry:
@@ -103,7 +103,8 @@ class FakeEntry:
 
 
 def _judged(captured: Any, judge: Any) -> str:
-    """Judges like the library: three runs from the present contents of memory, which are restored afterwards."""
+    """Runs and judges the captured graph as the library does: three runs from the present contents of memory, which are restored
+    afterwards."""
     graph = captures[captured.native - 1].graph
     before = [(pointer, ctypes.string_at(pointer, nbytes)) for name, pointer, nbytes in captured.regions if not name.startswith("generator.")]
 
@@ -122,7 +123,7 @@ def _judged(captured: Any, judge: Any) -> str:
 
 
 class FakeGraph:
-    """A replay calls the captured function and writes to its result's memory."""
+    """A graph of PyTorch alone. A replay calls the captured function and writes to the memory of its result."""
 
     def __init__(self, work: Any, pool: Any, stream: Any) -> None:
         self.work, self.its_pool, self.stream, self.is_reset, self.result = work, pool, stream, False, work()
@@ -139,8 +140,8 @@ class FakeGraph:
 
 
 class FakeCapturedGraph:
-    """A capture runs its work and then undoes its writes, so that it seems to run nothing. A replay runs the work again. `run_again` calls nothing:
-    it writes the capture's results again, for runs from the same contents of memory."""
+    """A capture runs its work and then undoes its writes, so that it seems to run nothing. A replay runs the work again. `run_again` does
+    not call the function, but writes the results of the capture again, for runs that start from the same memory contents."""
 
     def __init__(self, work: Any) -> None:
         before = {pointer: (storage, storage.clone()) for pointer, storage in _storages().items()}
@@ -167,7 +168,7 @@ def _bytes(storage: Any) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
-_known: dict[int, weakref.ref[Any]] = {}  # tensors that are older than the test
+_known: dict[int, weakref.ref[Any]] = {}  # tensors that existed before the test
 
 
 def _tensors_of(objects: list[Any]) -> list[Any]:
@@ -175,7 +176,8 @@ def _tensors_of(objects: list[Any]) -> list[Any]:
 
 
 def _remember() -> None:
-    """Remembers all older tensors. Searching all objects of Python takes longer than a test; later searches look only at younger objects."""
+    """Remembers all tensors that exist now. A search in all objects of Python takes longer than a test, so later searches only look at
+    newer objects."""
     gc.collect()
     for one in _tensors_of(gc.get_objects()):
         _known[id(one)] = weakref.ref(one)
@@ -183,12 +185,12 @@ def _remember() -> None:
 
 
 def _storages() -> dict[int, Any]:
-    """The storages of Python's tensors, by address."""
+    """The storages of all tensors that Python holds, by address."""
     found = {}
     for one in [*(reference() for reference in list(_known.values())), *_tensors_of(gc.get_objects())]:
         if one is None or one.device.type != "cpu" or one.layout != torch.strided or not one.numel():
             continue
-        with contextlib.suppress(RuntimeError):  # a borrowed result may be stale
+        with contextlib.suppress(RuntimeError):  # raised by a borrowed result that is stale
             found[one.untyped_storage().data_ptr()] = one.untyped_storage()
     return found
 
@@ -208,7 +210,7 @@ def _key(given: Any) -> str:
 
 
 class FakeShadows:
-    """Memory with the originals' contents, because captures run here."""
+    """Storages with the contents of the originals, because captures run their work here."""
 
     def __init__(self, device: Any, ranges: Any) -> None:
         self.storages = [torch.empty(size, dtype=torch.uint8).untyped_storage() for _, size in ranges]

@@ -29,9 +29,9 @@ __all__ = [
 
 
 def version() -> str:
-    """The library's version, and the backends that its build has: "0.1.0 (opencl, cuda)"."""
+    """The library's version and the backends that it was built with, as in "0.1.0 (opencl, cuda)"."""
     return f"{library().wg_version().decode()} ({library().wg_backends().decode()})"
 
 
 _early_recording.arm()
-_frameworks.load_quietly()  # only if PyTorch is imported already: then a first call need not wait for this import
+_frameworks.load_quietly()  # if the program has imported PyTorch, its half is imported now, so that no call waits for it

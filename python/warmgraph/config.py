@@ -60,7 +60,7 @@ class Config:
     world_size: int = -1  # -1: from the launcher's environment
     accept_newer_driver: bool = False
     share_with_group: bool = False
-    max_variants: int = 64  # for one function
+    max_variants: int = 64  # the most variants of one function
     verify_on_load: bool = False
     probing_ms: int = 200
     strict: bool = False  # refuse uninitialised words in kernels' parameters
@@ -85,14 +85,14 @@ class Config:
         object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
 
     def expect_key(self) -> None:
-        """Raises InvalidArgument for a Config with mega_cache but without keys: keys say whose pickles PyTorch may load."""
+        """Raises InvalidArgument for a Config with mega_cache but without keys: the keys decide which signed pickles PyTorch may load."""
         if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
             raise errors.InvalidArgument("mega_cache is True, but no key says whose artifacts PyTorch may load, and they can run any code: set "
                                          "sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
         one = Config.__new__(Config)
-        one.__dict__.update({name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()})  # checked before
+        one.__dict__.update({name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()})  # the values were checked before
         return one
 
 
@@ -100,7 +100,7 @@ _DEFAULTS: dict[str, Any] = {one.name: {} if one.default is dataclasses.MISSING 
 
 
 def _expecting_known(init: Callable[..., None]) -> Callable[..., None]:
-    """Suggests the right name of a misspelt option."""
+    """Wraps `init`: its error for a misspelt option then suggests the right name."""
     @functools.wraps(init)
     def expecting(self: Config, **options: Any) -> None:
         for name in options:

@@ -1,4 +1,4 @@
-"""Element types by the library's names: "f32", "i64", "bf16", ..."""
+"""Element types, with the names that the library gives them: "f32", "i64", "bf16", ..."""
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +19,8 @@ _NUMPY = {short: long for long, short in _LONG.items() if short != "bf16"}
 
 
 def canonical(dtype: Any) -> str:
-    """"f32" for "f32", "float32", numpy.float32 and numpy.dtype("float32"). InvalidArgument lists the types."""
+    """Converts to the library's name: "f32" for "f32", "float32", numpy.float32 and numpy.dtype("float32"). Raises InvalidArgument, whose
+    message lists the types."""
     name: Any = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
     short = _LONG.get(name, name)
     if short not in _SIZES:
@@ -35,7 +36,7 @@ def itemsize(dtype: str) -> int:
 
 
 def numpy_dtype(dtype: str) -> Any:
-    """NumPy's type. Raises Unsupported for bf16, which NumPy lacks."""
+    """NumPy's type for a name. Raises Unsupported for bf16, which NumPy lacks."""
     import numpy
 
     if dtype not in _NUMPY:

@@ -1,4 +1,4 @@
-"""The exceptions of warmgraph: one class for each code of the C interface (`wg_status`). The class says how to react."""
+"""The exceptions of warmgraph: one class for each code of the C interface (`wg_status`). The class of an error shows how to react."""
 from __future__ import annotations
 
 __all__ = [
@@ -9,11 +9,12 @@ __all__ = [
 
 
 class Error(Exception):
-    """The base class. `code` is the C interface's number, `name` its name; 0 and "unknown" for a code of a newer library."""
+    """The base class. `code` is the C interface's number, `name` its name; If a newer library returns a code that is unknown here, they are
+    0 and "unknown"."""
 
     code: int = 0
     name: str = "unknown"
-    is_counted = False  # whether the library counted it as a refusal
+    is_counted = False  # whether the library has counted this error as a refusal
 
 
 class InvalidArgument(Error, ValueError):
@@ -35,7 +36,7 @@ class CompileFailed(Error):
 
 
 class MissForbidden(Error):
-    """Policy require_hit without an entry: record first. Or policy no_compile with a program that is not compiled yet."""
+    """Policy require_hit finds no entry: record first. Or policy no_compile needs a program that is not compiled yet."""
 
     code, name = 4, "miss_forbidden"
 
@@ -47,7 +48,7 @@ class Corrupt(Error):
 
 
 class Stale(Error):
-    """Stored for other facts (version, device, key)."""
+    """The entry was stored for other facts (version, device, key)."""
 
     code, name = 6, "stale"
 
@@ -89,7 +90,7 @@ class OutOfMemory(Error, MemoryError):
 
 
 class Unsupported(Error):
-    """This backend, device or version of the library cannot do it."""
+    """This backend, device or version of the library does not support the operation."""
 
     code, name = 13, "unsupported"
 

@@ -13,17 +13,18 @@ from typing import Any
 
 from warmgraph import errors
 
-_MOST_HEADER = 100_000_000  # bytes, the reference implementation's limit
+_MOST_HEADER = 100_000_000  # in bytes; the reference implementation has the same limit
 _LENGTH = 8
-# The format's names and NumPy's; types that NumPy lacks become numbers of the same size.
+# NumPy's type for each of the format's types. For types that NumPy lacks, unsigned integers of the same size.
 _DTYPES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "uint8", "F8_E4M3": "uint8", "U16": "uint16", "I16": "int16",
            "F16": "float16", "BF16": "uint16", "U32": "uint32", "I32": "int32", "F32": "float32", "U64": "uint64", "I64": "int64",
            "F64": "float64"}
 
 
 def load(path: Any) -> dict[str, Any]:
-    """NumPy arrays by name: read-only views of the mapped file, so nothing is read before its use. BF16 comes as its bits in uint16, and
-    float8 in uint8. Raises Corrupt for a file that does not follow the format, NotFound for a missing file."""
+    """NumPy arrays by name: read-only views of the mapped file, so nothing is read before its use. BF16 values are returned as their bits
+    in uint16, and float8 values as their bits in uint8. Raises Corrupt for a file that does not follow the format, NotFound for a
+    missing file."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size

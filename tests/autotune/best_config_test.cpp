@@ -1,4 +1,4 @@
-// `.best_config` files: what put() writes, find() reads; damaged or senseless files are refused.
+// Files with the extension `.best_config`: find() reads what put() writes, and damaged or senseless files are refused.
 #include <cmath>
 #include <limits>
 
@@ -118,14 +118,14 @@ TEST(ModuleConfigsFile, WithAnyByteChangedMoreOrFewerIsRefused)
     EXPECT_TRUE(failed_with(decode_module(Bytes(k_module_cap + 1)), ErrorCode::corrupt, "at most"));
 }
 
-// One member is wrong, although the checksum is right.
+// The checksum is right, but one member makes no sense.
 TEST(ModuleConfigsFile, ThatMakesNoSenseIsRefused)
 {
     ModuleConfigs module = test::sample_module();
     module.configs.begin()->second.timings.clear();
     EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt, "configuration 0: 'timings'"));
     module = test::sample_module();
-    module.configs.begin()->second = std::next(module.configs.begin())->second; // the same configuration twice
+    module.configs.begin()->second = std::next(module.configs.begin())->second; // now has one configuration twice
     EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt));
     for (const char* text : {"[]", "{}", R"({"format": 1})", R"({"format": 1, "module": 2, "key": "", "configs": []})",
                              R"({"format": 1, "module": "m", "key": "x", "configs": {}})"})

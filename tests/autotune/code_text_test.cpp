@@ -1,4 +1,4 @@
-// The text that names a kernel: the code without its comments.
+// Tests the text that identifies a kernel: its code without comments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,8 @@ TEST(CodeText, DoesNotJoinWhatACommentHadKeptApart)
     EXPECT_EQ(without_comments("a /**/ b"), "a   b\n");
 }
 
-// A line that ends with a backslash continues the macro. Without the comment line the macro would take in the `+2`.
+// A line that ends with a backslash continues the macro. If the comment line was removed, the macro would also contain
+// `+2`.
 TEST(CodeText, KeepsTheEndOfAMacro)
 {
     EXPECT_NE(without_comments("#define A 1 \\\n// ends here\n+2\n"), without_comments("#define A 1 \\\n+2\n"));

@@ -1,4 +1,4 @@
-// Candidates, ranges, and whether a configuration is in a range.
+// Tests candidates, ranges, and whether a configuration is within a range.
 #include "expect_error.hpp"
 #include "warmgraph/autotune/configuration.hpp"
 

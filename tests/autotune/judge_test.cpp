@@ -1,4 +1,4 @@
-// Whether a stored configuration may be used.
+// Tests whether a stored configuration may be used.
 
 #include "matchers.hpp"
 #include "sample_best_config.hpp"
@@ -47,7 +47,8 @@ TEST_F(Judged, ExactlyOneCandidateMustMatch)
 {
     m_stored.config = {{"LANES", 2}, {"ROWS", 2}};
     expect_miss("0 candidates are equal to the stored winner 'LANES=2 ROWS=2', expected exactly one");
-    // A kernel that declares one configuration twice is refused elsewhere; here, a stored winner of such a set is.
+    // Another test refuses a kernel that declares a configuration twice. This one refuses a stored winner that is twice
+    // among the candidates.
     m_stored.config = m_now.space.candidates[1];
     m_now.space.candidates.push_back(m_stored.config);
     m_stored.configs_hash = configs_hash(m_now.space.candidates);
@@ -84,7 +85,7 @@ protected:
     JudgedDescent()
     {
         m_stored.found_by = FoundBy::coordinate_descent;
-        m_stored.config = {{"LANES", 2}, {"ROWS", 16}}; // not a candidate
+        m_stored.config = {{"LANES", 2}, {"ROWS", 16}}; // this is not a candidate
         m_now.search = Search::coordinate_descent;
     }
 };

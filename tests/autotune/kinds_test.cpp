@@ -1,4 +1,4 @@
-// The kinds of a cache: each is switched off alone and counted alone.
+// Tests the kinds of objects in a cache: each kind can be switched off alone, and is counted alone.
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -29,7 +29,7 @@ protected:
         Statistics statistics;
         std::string summary;
     };
-    /// A new process. It compiles nothing ahead, tunes a kernel and calls a function.
+    /// Starts a new process, which compiles nothing ahead, tunes a kernel and calls a function.
     [[nodiscard]] Start start(const std::optional<Kinds>& kinds = {})
     {
         CacheOptions how = options();
@@ -142,9 +142,9 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
 {
     TuningReport cold = tune();
     CacheOptions how = options();
-    how.kinds = all_but(ArtifactKind::compiled); // with this kind on, each program counts its own saving
+    how.kinds = all_but(ArtifactKind::compiled); // if this kind was on, each program would count its own saving
     Cache cache{how};
-    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // validated by running it beside the default
+    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // runs it beside the default to validate it
     EXPECT_GT(warm.took_ms, 0);
     EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).load_ms, warm.took_ms);
     EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).saved_ms, cold.search_ms - warm.took_ms);

@@ -1,4 +1,4 @@
-// Tuned configurations in the cache folder and in any other tier.
+// Tests tuned configurations in the cache folder and in any other tier.
 #include "../store/artifact_folder.hpp"
 #include "../store/memory_tier.hpp"
 #include "sample_best_config.hpp"
@@ -35,7 +35,7 @@ TEST_F(TunedFolder, TheLastWriteCounts)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
     m_best.config = m_best.timings[0].config;
-    const auto other = open(); // another rank
+    const auto other = open(); // the folder of another rank
     ASSERT_TRUE(succeeded(Library{other->tier()}.put(m_best)));
     EXPECT_EQ(m_library.find(m_best.key).value()->config, m_best.config);
     EXPECT_EQ(files().size(), 1U);
@@ -87,7 +87,7 @@ TEST_F(TunedFolder, AReadOnlyFolderIsReadAndNotWritten)
     EXPECT_TRUE(failed_with(library.remove(m_best.key), ErrorCode::permission_denied));
 }
 
-// The file chooses which code runs. A user who may write the file may choose the code.
+// The file decides which code runs. So a user who may write the file could choose the code.
 TEST_F(TunedFolder, AFileThatOthersMayWriteIsNotRead)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));

@@ -1,4 +1,5 @@
-// The tuned kernels of a module: one file, loaded ahead, and carried to other folders.
+// Tests the tuned kernels of a module: they are in one file, are loaded ahead of their use, and can be taken to other
+// folders.
 #include "tuning_fixture.hpp"
 
 namespace warmgraph::test::module_test {
@@ -6,14 +7,15 @@ namespace {
 
 class TuningModuleTest : public TuningTest {
 protected:
-    /// kernel() under another name.
+    /// The same kernel as kernel(), but with another name.
     [[nodiscard]] TunableKernel kernel_called(const std::string& name)
     {
         TunableKernel named = kernel();
         named.name = name;
         return named;
     }
-    /// One start that compiles a module of these kernels: each kernel's outcome, and the tuner's counters.
+    /// The result of a start that compiles a module of these kernels: the outcome for each kernel, and the counters of
+    /// the tuner.
     struct Started {
         std::vector<TuningOutcome> outcomes;
         TuningStatistics statistics;
@@ -62,7 +64,7 @@ TEST_F(TuningModuleTest, ANewModelThatSharesKernelsCarriesThemOn)
     EXPECT_THAT(start("new", {"shared"}).outcomes, ElementsAre(k_stored));
     remove_files(".best_config");
     ASSERT_EQ(files(".module_configs").size(), 2U);
-    // Only the new model's file stays.
+    // Removes all files but the one of the new model.
     for (const auto& file : files(".module_configs"))
         if (std::string(file_bytes(file).data(), file_bytes(file).size()).find("\"old\"") != std::string::npos)
             std::filesystem::remove(file);
@@ -82,7 +84,7 @@ TEST_F(TuningModuleTest, AKernelsOwnFileIsTheNewerOne)
     static_cast<void>(start("model", {"a"}));
     m_spoils = 1;
     {
-        Cache other{options(Policy::refresh)}; // another rank finds another winner
+        Cache other{options(Policy::refresh)}; // stands for another rank, which finds another winner
         const Tuned theirs = tuner_of(other).tune(kernel_called("a"));
         ASSERT_NE(theirs.config().at("WORK"), 1);
     }

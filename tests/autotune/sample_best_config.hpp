@@ -1,4 +1,4 @@
-// A tuned configuration that uses every field.
+// A tuned configuration in which every field is set.
 #pragma once
 
 #include "warmgraph/autotune/module_configs.hpp"
@@ -28,7 +28,7 @@ inline BestConfig sample_best_config()
     return best;
 }
 
-/// A module with two kernels' configurations.
+/// A module with the configurations of two kernels.
 inline ModuleConfigs sample_module()
 {
     BestConfig other = sample_best_config();

@@ -1,5 +1,5 @@
-// The search, on a workbench with faults: its timer jumps, and configurations do not build, do not launch or give wrong
-// results.
+// Tests the search on a workbench with faults: its timer jumps, and configurations do not build, do not launch, or give
+// wrong results.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,7 +11,7 @@
 namespace warmgraph::autotune::search_test {
 namespace {
 
-/// A configuration takes the time `cost`, changed by `noise`.
+/// A workbench on which a configuration takes the time `cost`, changed by `noise`.
 class FaultyBench final : public Workbench {
 public:
     Result<void> prepare(const Configuration& config) override
@@ -46,7 +46,7 @@ protected:
     Searched()
     {
         m_bench.cost = [](const Configuration& config) {
-            return 1.0 + std::abs(std::log2(static_cast<double>(config.at("TILE"))) - 5); // 32 is best
+            return 1.0 + std::abs(std::log2(static_cast<double>(config.at("TILE"))) - 5); // TILE 32 is fastest
         };
     }
     [[nodiscard]] Winner enumerated()
@@ -89,7 +89,7 @@ TEST_F(Searched, WhatIsFarBehindIsTimedTwice)
 
 TEST_F(Searched, OneSlowMomentDoesNotPutTheBestOut)
 {
-    for (int slow = 1; slow <= 12; ++slow) { // each of the first measurements in turn
+    for (int slow = 1; slow <= 12; ++slow) { // each of the first measurements is slow in turn
         int measured = 0;
         m_bench.noise = [&](double ms) { return ++measured == slow ? 20 * ms : ms; };
         EXPECT_EQ(enumerated().config, tile(16)) << "measurement " << slow;
@@ -101,11 +101,11 @@ TEST_F(Searched, ATimerThatJumpsDoesNotChooseTheWinner)
     std::mt19937 random(7);
     m_bench.noise = [&random](double ms) {
         std::uniform_real_distribution<double> jitter(0.95, 1.05);
-        const bool jumps = random() % 7 == 0; // up or down
+        const bool jumps = random() % 7 == 0; // the time jumps up or down
         return ms * jitter(random) * (jumps ? (random() % 2 == 0 ? 8 : 0.1) : 1);
     };
     m_rules.rounds = 31;
-    m_rules.drop_above = 1000; // the first round decides nothing
+    m_rules.drop_above = 1000; // so high that the first round drops nothing
     for (int i = 0; i < 20; ++i) ASSERT_EQ(enumerated().config, tile(16)) << "search " << i;
 }
 
@@ -190,7 +190,7 @@ TEST_F(Searched, DescentDoesNotStepOntoWhatIsWrongOrNotAdmitted)
 TEST_F(Searched, DescentEnds)
 {
     int calls = 0;
-    m_bench.cost = [&calls](const Configuration&) { return std::pow(0.5, ++calls); }; // each is faster than the last
+    m_bench.cost = [&calls](const Configuration&) { return std::pow(0.5, ++calls); }; // shorter each time
     m_rules.most_steps = 3;
     static_cast<void>(descended(Winner{tile(8), FoundBy::enumeration, {{tile(8), 1, 1}}, 1}));
     EXPECT_LE(m_bench.prepared.size(), 5U);

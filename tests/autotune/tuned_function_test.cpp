@@ -1,4 +1,4 @@
-// Functions whose programs were built with a tuned configuration.
+// Tests functions whose programs were built with a tuned configuration.
 #include "tuning_fixture.hpp"
 
 namespace warmgraph::test::tuned_function_test {
@@ -6,7 +6,8 @@ namespace {
 
 class TunedFunctionTest : public TuningTest {
 protected:
-    /// A new process: it asks for the configuration, makes its program, wraps the function and calls it.
+    /// A start in a new process: it asks for the configuration, makes its program with it, wraps the function, and
+    /// calls it.
     struct Start {
         Start(TunedFunctionTest& test, const TuningOptions& how = {.validation = TuningValidation::at_first_run})
             : cache(test.options()),
@@ -79,7 +80,7 @@ TEST_F(TunedFunctionTest, AnotherConfigurationIsAnotherEntryAndExplainSaysSo)
         EXPECT_EQ(first.call(), Outcome::recorded);
     }
     EXPECT_EQ(entries().size(), 1U);
-    m_spoils = 1; // another configuration wins now
+    m_spoils = 1; // now another configuration wins
     std::filesystem::remove(files(".best_config").at(0));
     Start second{*this};
     ASSERT_NE(second.tuned.config().at("WORK"), 1);

@@ -1,4 +1,5 @@
-// The tuner on a device: a cold start measures, a warm one does not, and wrong results are never used.
+// Tests the tuner on a device: a cold start measures, a warm start does not, and a configuration with wrong results is
+// never used.
 #include <thread>
 
 #include "tuning_fixture.hpp"
@@ -61,7 +62,7 @@ TEST_F(TuningTest, NoCompileTunesNothing)
         << "that it could not be proven says nothing about it";
 }
 
-// The times depend on the machine. The choice must still be the fastest of the measured times.
+// The times depend on the machine. But the choice must be the fastest of the measured configurations.
 TEST_F(TuningTest, ByTheMachinesClockTheFastestIsChosen)
 {
     Cache cache{options()};
@@ -158,7 +159,7 @@ TEST_F(TuningTest, TheDefaultsOwnErrorIsThrown)
 TEST_F(TuningTest, PoliciesSayWhatMayBeDone)
 {
     const auto outcome = [&](Policy policy) { return tune({}, policy).outcome; };
-    static_cast<void>(Cache{options()}); // makes the folder
+    static_cast<void>(Cache{options()}); // makes the cache folder
     EXPECT_EQ(outcome(Policy::off), TuningOutcome::untuned);
     EXPECT_THAT(tune({}, Policy::read_only).reason, HasSubstr("policy read_only"));
     EXPECT_EQ(tune({}, Policy::read_only).config, m_kernel.candidates[0]) << "the default";
@@ -177,7 +178,7 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
 {
     m_kernel.candidates = {{{"WORK", 64}}, {{"WORK", 16}}};
     m_kernel.ranges = {powers_of_two("WORK", 1, 64)};
-    m_kernel.admits = [](const TunedConfig& config) { return config.at("WORK") != 2; }; // launch throws for WORK == 2
+    m_kernel.admits = [](const TunedConfig& config) { return config.at("WORK") != 2; }; // a launch of WORK == 2 throws
     const TuningReport enumerated = tune();
     EXPECT_EQ(enumerated.config, (TunedConfig{{"WORK", 16}}));
     const TuningReport descended = tune({.search = TuningSearch::coordinate_descent});
@@ -186,14 +187,15 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
     EXPECT_LT(descended.config.at("WORK"), 16);
     EXPECT_GT(descended.search_ms, enumerated.search_ms) << "with what was spent before";
     EXPECT_EQ(tune({.search = TuningSearch::coordinate_descent}).outcome, TuningOutcome::stored);
-    // The kernel's ranges are narrower now: the stored winner of the descent lies outside.
+    // Now the kernel's ranges are narrower, and the winner that was stored is outside.
     m_kernel.ranges = {powers_of_two("WORK", 16, 64)};
     const TuningReport narrower = tune({.search = TuningSearch::coordinate_descent});
     EXPECT_EQ(narrower.outcome, TuningOutcome::tuned);
     EXPECT_THAT(narrower.reason, HasSubstr("outside the declared range"));
 }
 
-// Descent needs measurements, which these policies do not allow. The stored best candidate is used instead.
+// A descent through ranges needs measurements, which these policies do not allow. So the best candidate that is stored
+// is used instead.
 TEST_F(TuningTest, WhereNothingMayBeTunedDescentsStartIsUsed)
 {
     const TuningReport enumerated = tune();
@@ -287,14 +289,14 @@ TEST_F(TuningTest, RanksAgreeOnTheLastWrite)
     Tuner ours = tuner_of(first), theirs = tuner_of(second);
     EXPECT_EQ(ours.tune(kernel()).config().at("WORK"), 1);
     EXPECT_THAT(ours.reload(), ElementsAre());
-    m_spoils = 1; // the other rank finds another winner, and writes last
+    m_spoils = 1; // stands for another rank, which finds another winner and writes last
     const TunedConfig other = theirs.tune(kernel()).config();
     EXPECT_NE(other.at("WORK"), 1);
     m_spoils = 0;
     EXPECT_THAT(ours.reload(), ElementsAre("heavy"));
     EXPECT_EQ(ours.tune(kernel()).config(), other);
     EXPECT_THAT(ours.reload(), ElementsAre());
-    // Damaged files change nothing.
+    // Damages a file, which must not change the result.
     write_file(files(".best_config")[0], {'{'});
     EXPECT_THAT(ours.reload(), ElementsAre());
     EXPECT_EQ(ours.tune(kernel()).config(), other);

@@ -1,5 +1,5 @@
-// A kernel that does its work WORK times, and a clock that counts only this work. So the tests know which configuration
-// is fastest, on a busy machine too.
+// A fixture with a kernel that does its work WORK times, and a clock that only counts this work. So the tests know
+// which configuration is the fastest, even on a busy machine.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace warmgraph::test {
 
-/// Time passes only in advance().
+/// A clock on which time passes only in advance().
 class SteppedClock final : public Clock {
 public:
     std::chrono::steady_clock::time_point steady() const noexcept override
@@ -47,7 +47,7 @@ protected:
         return TunerAccess::make(CacheAccess::impl(cache)->tuner_sources(CacheAccess::impl(cache)), device, how,
                                  m_clock);
     }
-    /// The report of a tuning in a new process.
+    /// Tunes in a new process, and returns the report.
     [[nodiscard]] TuningReport tune(const TuningOptions& how = {}, Policy policy = Policy::read_write)
     {
         Cache cache{options(policy)};
@@ -55,7 +55,7 @@ protected:
     }
 
     static constexpr std::int64_t k_items = 512, k_us_of_work = 100;
-    /// The compiler cannot know that the loop never ends early (at 0.123).
+    /// The compiler must not remove the loop. It cannot know that the loop never ends early (at 0.123).
     static constexpr const char* k_source = R"(
 __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void heavy(__global const float* x, __global float* y, int repeat)
 {
@@ -68,8 +68,8 @@ __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void heavy(__global con
 
     TunableKernel m_kernel;
     SteppedClock m_clock;
-    int m_works = 0;           ///< how often memory was made
-    std::int64_t m_spoils = 0; ///< the configuration that gives wrong results
+    int m_works = 0;           ///< how often the kernel's memory was made
+    std::int64_t m_spoils = 0; ///< the value of WORK for which the results are wrong
 
 private:
     [[nodiscard]] TuningWork make_work()

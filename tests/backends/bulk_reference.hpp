@@ -1,5 +1,5 @@
-// A plain, slow reference for BulkMemory's operations on the host's bytes. It differs from the product on purpose: it
-// finds the size of one rounding from a number's neighbour.
+// A plain, slow reference for BulkMemory's operations on the host's bytes. It uses another method than the product on
+// purpose: the size of one rounding is the distance from a number to the next larger one.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ inline void set_element(Bytes& bytes, std::size_t index, DType type, std::uint64
     std::memcpy(bytes.data() + index * size_of(type), &bits, size_of(type));
 }
 
-/// The number of exponent bits and of fraction bits.
+/// Returns the number of exponent bits and the number of fraction bits.
 inline std::pair<int, int> form_of(DType type)
 {
     switch (type) {
@@ -74,14 +74,14 @@ inline long double one_rounding(DType type, std::uint64_t magnitude)
     return real_value(type, magnitude + 1) - real_value(type, magnitude);
 }
 
-/// The distance to the envelope of `others`, in roundings; nullopt when the candidate is inside.
+/// The distance of `candidate` to the envelope of `others`, in roundings. Returns nullopt when the candidate is inside.
 inline std::optional<double> real_departure(DType type, std::uint64_t candidate,
                                             const std::vector<std::uint64_t>& others)
 {
     constexpr auto k_infinity = std::numeric_limits<double>::infinity();
     const long double value = real_value(type, candidate);
     std::vector<long double> numbers;
-    std::uint64_t largest = 0; // magnitude of the envelope's largest finite bound
+    std::uint64_t largest = 0; // the magnitude of the largest finite bound of the envelope
     for (const std::uint64_t bits : others)
         if (const long double number = real_value(type, bits); !std::isnan(number)) numbers.push_back(number);
     if (std::isnan(value)) return numbers.size() < others.size() ? std::nullopt : std::optional(k_infinity);
@@ -132,7 +132,7 @@ inline BulkMemory::Found reference_words(const Bytes& memory, const std::vector<
     return found;
 }
 
-/// Random contents, from a seed.
+/// Makes random contents from a seed.
 class BulkContents {
 public:
     explicit BulkContents(std::uint64_t seed) : m_engine(seed) {}
@@ -147,7 +147,7 @@ public:
         for (std::byte& one : result) one = static_cast<std::byte>(below(256));
         return result;
     }
-    /// Random bits; often a number at which arithmetic goes wrong, or a neighbour of it.
+    /// Random bits. Often they are a number at which arithmetic goes wrong, or a number next to it.
     std::uint64_t bits(DType type)
     {
         const std::uint64_t any = std::uniform_int_distribution<std::uint64_t>()(m_engine) & mask(type);
@@ -167,7 +167,7 @@ public:
         if (below(3) == 0) return any;
         return special[below(special.size())] | (below(2) == 0 ? sign_bit(type) : 0);
     }
-    /// A number at most three steps from `bits`.
+    /// A number that is at most three steps away from `bits`.
     std::uint64_t near(DType type, std::uint64_t bits) { return (bits + below(7) - 3) & mask(type); }
 
 private:

@@ -1,5 +1,5 @@
-// The suite that every backend runs: conformance_*_test.cpp, compiled once for each backend with that backend's
-// subjects(). Kernels work on i32; all programs have the same kernels (see subjects).
+// The conformance suite (conformance_*_test.cpp). It is compiled once for each backend, with that backend's subjects().
+// Kernels work on i32, and the programs of all backends have the same kernels (see subjects).
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace warmgraph::backends::test {
 
-/// A way to get a device.
+/// One device under test: how to open it, and its program.
 struct Subject {
     std::string name;
     std::function<Result<std::shared_ptr<Device>>()> open;
-    std::string program; ///< has iota, add_scalar, scale, copy, add, sum like the fake; CUDA's sum uses shared memory
+    std::string program; ///< iota, add_scalar, scale, copy, add and sum, as in the fake; CUDA's sum uses shared memory
     std::string broken_program;
-    std::string broken_log; ///< part of the compiler's log of `broken`
+    std::string broken_log; ///< a part of the compiler's log for `broken`
 };
 [[nodiscard]] std::vector<Subject> subjects();
 
@@ -28,7 +28,7 @@ inline void PrintTo(const Subject& subject, std::ostream* out) { *out << subject
 
 inline std::string name_of(const testing::TestParamInfo<Subject>& info) { return info.param.name; }
 
-inline constexpr std::uint32_t k_count = 1024; ///< elements in a test's buffer
+inline constexpr std::uint32_t k_count = 1024; ///< number of elements in a test's buffer
 inline constexpr std::uint32_t k_block = 64;
 
 inline RawParam memory(const Address& address) { return {ParamKind::memory, {}, address, 0}; }
@@ -56,7 +56,7 @@ protected:
         for (const MemoryRef& memory : m_memory) device->release(memory);
     }
 
-    /// Compiled on the first call.
+    /// The module of the program, which is compiled in the first call.
     Module& module()
     {
         if (!m_module) m_module = take(device->compiler().compile(GetParam().program, ""));
@@ -97,10 +97,10 @@ protected:
     {
         return kernel("add", {memory(out), memory(a), memory(b), value(k_count)});
     }
-    /// Whether pointers that kernels get must be aligned.
+    /// Whether the pointers that kernels get must be aligned.
     [[nodiscard]] bool needs_alignment() const { return device->limits().memory_alignment > sizeof(std::int32_t); }
-    /// The node that a captured launch must become. With flat addresses, pointers are bytes, and local parameters are
-    /// counted as the launch's shared bytes.
+    /// The node that the captured launch `work` must become. With flat addresses, pointers are bytes, and local
+    /// parameters are counted as the launch's shared bytes.
     [[nodiscard]] RawKernel as_captured(RawKernel work) const
     {
         if (!device->limits().flat_addresses) return work;

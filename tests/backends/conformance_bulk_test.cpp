@@ -1,4 +1,5 @@
-// Operations on large memory: the backend's implementation and the host's, with several piece sizes, and a reference.
+// Operations on large memory. The backend's implementation, and the host's implementation with several piece sizes, are
+// compared with a reference.
 #include <array>
 #include <thread>
 
@@ -9,14 +10,14 @@
 namespace warmgraph::backends::test::conformance_bulk_test {
 namespace {
 
-constexpr std::uint64_t k_piece = 64; // bytes; the host's pieces are small, so that small memory has several
+constexpr std::uint64_t k_piece = 64; // in bytes; the host's pieces are small, so that small memory has several pieces
 constexpr std::array<std::size_t, 17> k_sizes{1, 2, 3, 4, 7, 8, 9, 12, 15, 16, 17, 31, 63, 64, 65, 129, 1003};
 constexpr std::array<std::size_t, 5> k_offsets{0, 1, 2, 4, 8};
 constexpr std::byte k_canary{0xA7};
 
 class ConformanceBulk : public Conformance {
 protected:
-    /// Calls `body` with the backend's implementation, then with the host's for several piece sizes.
+    /// Calls `body` with the backend's implementation, and then with the host's implementation for several piece sizes.
     template <class Body>
     void each(Body body)
     {
@@ -92,7 +93,7 @@ TEST_P(ConformanceBulk, MakesEveryElementAnotherOne)
                 const long double old = is_real(type) ? std::abs(real_value(type, before)) : 0;
                 if (!is_real(type)) {
                     EXPECT_EQ(before ^ after, 1U);
-                } else if (old < 1000) { // a usual size; NaN is left out
+                } else if (old < 1000) { // a number of a usual size, without NaN
                     EXPECT_GE(std::abs(real_value(type, after) - real_value(type, before)), old / 8);
                 }
             }
@@ -184,7 +185,7 @@ TEST_P(ConformanceBulk, CountsRoundingsAtTheEnvelopesLargerMagnitude)
     struct Case {
         std::vector<float> others;
         float value;
-        double far; // roundings; 0 means inside
+        double far; // distance in roundings; 0 means inside
     };
     const std::vector<Case> cases{{{1.0F}, 1.0F, 0},
                                   {{1.0F}, 1.0F + k_ulp, 1},
@@ -216,7 +217,7 @@ TEST_P(ConformanceBulk, CountsRoundingsAtTheEnvelopesLargerMagnitude)
         each([&](BulkMemory& bulk) {
             const Departure exact = take(bulk.departure(candidate, theirs, DType::f32, 1, 0));
             EXPECT_EQ(exact, (Departure{far > 0 ? 1U : 0U, far, 0}));
-            // With so many roundings allowed, no value is outside, unless the distance is infinite.
+            // With so many allowed roundings, a value is only outside if its distance is infinite.
             const Departure allowed =
                 take(bulk.departure(candidate, theirs, DType::f32, 1, std::isfinite(far) ? far : 1e300));
             EXPECT_EQ(allowed, std::isfinite(far) ? Departure{} : exact);
@@ -257,7 +258,7 @@ TEST_P(ConformanceBulk, FindsWordsThatLieInWindows)
         Bytes bytes = random.bytes(size);
         for (std::size_t planted = 0; planted < size / 24; ++planted) {
             const AddressWindow& window = windows[random.below(windows.size())];
-            const std::uint64_t value = window.from + random.below(0x12) - 1; // some values are just outside the window
+            const std::uint64_t value = window.from + random.below(0x12) - 1; // includes values just outside the window
             std::memcpy(bytes.data() + random.below(size - 8), &value, 8);
         }
         const std::size_t offset = k_offsets[random.below(5)], most = random.below(2) == 0 ? 3 : 1000;
@@ -324,7 +325,7 @@ TEST_P(ConformanceBulk, RefusesWhatMakesNoSense)
 TEST_P(ConformanceBulk, BreaksNoCaptureOfItsThread)
 {
     const Address x = allocate(all(1)), y = put(Bytes(100, std::byte{3}));
-    const RawKernel work = add_scalar(x, 1); // loads its module before the timing
+    const RawKernel work = add_scalar(x, 1); // its module is loaded before the time is measured
     const RawGraph graph = capture([&] {
         ASSERT_TRUE(succeeded(stream->launch(work)));
         EXPECT_TRUE(succeeded(device->bulk().fill({y, 99}, std::byte{4})));

@@ -1,4 +1,4 @@
-// The driver's own graph of a capture.
+// Tests the driver's own graph of a capture.
 #include "conformance.hpp"
 #include "warmgraph/backends/recording.hpp"
 
@@ -18,7 +18,7 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
             EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
         });
         exec = take(device->recording().instantiate_captured(graph));
-        if (graph.native != nullptr) { // the driver's own graph is used, so changed nodes do not matter
+        if (graph.native != nullptr) { // the driver's graph is used, so a change of the nodes has no effect
             graph.nodes.clear();
             const auto whole = take(device->recording().instantiate_captured(graph));
             ASSERT_TRUE(succeeded(whole->launch(*stream)));
@@ -32,7 +32,7 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
     ASSERT_TRUE(succeeded(exec->launch(*stream)));
     finish();
     EXPECT_EQ(read(x), all(25));
-    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // no driver graph: it was not captured
+    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // not captured, so without a graph of the driver
     exec = take(device->recording().instantiate_captured(built));
     ASSERT_TRUE(succeeded(exec->launch(*stream)));
     finish();

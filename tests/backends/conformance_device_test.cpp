@@ -1,4 +1,4 @@
-// Devices, memory, programs.
+// Tests devices, their memory, and programs.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Capture, instantiate, replay, update.
+// Captures, instantiates, replays and updates graphs.
 #include "conformance.hpp"
 #include "warmgraph/backends/one_by_one.hpp"
 
@@ -34,7 +34,8 @@ TEST_P(ConformanceGraph, RecordsWithoutRunning)
 
 TEST_P(ConformanceGraph, RecordsOnShadowsThatNothingElseMayUse)
 {
-    // More bytes than any device has. With flat addresses shadows are mapped; their page tables take time and memory.
+    // More bytes than any device has. With flat addresses, shadows are mapped, and their page tables take time and
+    // memory; so the size is smaller there.
     const std::uint64_t size = 1ULL << (device->limits().flat_addresses ? 38 : 40);
     ASSERT_GT(size, device->limits().memory);
     const MemoryRef shadow = take(device->reserve_shadow(size));
@@ -158,8 +159,8 @@ TEST_P(ConformanceGraph, OfNodesOneByOneNothingIsEnqueuedWhereOneCannotBe)
 
 TEST_P(ConformanceGraph, GivesEachNodeArgumentsOfItsOwn)
 {
-    // PoCL 3.1's command buffer reads arguments from the kernel object when it is enqueued: with one shared object, all
-    // of these launches would get the last one's arguments.
+    // PoCL 3.1's command buffer reads arguments from the kernel object when it is enqueued: if the launches shared one
+    // object, all of them would get the arguments of the last launch.
     const Address x = allocate(all(0));
     const RawGraph graph = capture([&] {
         for (std::int32_t i = 0; i < 200; ++i) EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, i))));
@@ -180,9 +181,9 @@ TEST_P(ConformanceGraph, TurnsForkAndJoinIntoEdges)
         EXPECT_TRUE(forked->is_capturing());
         EXPECT_TRUE(succeeded(forked->copy({a, b, k_count * 4}))); // 1: b = 5
         EXPECT_TRUE(succeeded(forked->launch(scale(b, 7))));       // 2: b = 35
-        EXPECT_TRUE(succeeded(stream->launch(add(out, a, a))));    // 3: out = 10
+        EXPECT_TRUE(succeeded(stream->launch(add(out, a, a))));    // node 3: out = 10
         EXPECT_TRUE(succeeded(stream->wait(take(forked->record_event()))));
-        EXPECT_TRUE(succeeded(stream->launch(add(out, out, b)))); // 4: out = 45
+        EXPECT_TRUE(succeeded(stream->launch(add(out, out, b)))); // node 4: out = 45
     });
     EXPECT_FALSE(forked->is_capturing());
     ASSERT_EQ(graph.nodes.size(), 5U);
@@ -193,7 +194,7 @@ TEST_P(ConformanceGraph, TurnsForkAndJoinIntoEdges)
     const auto exec = take(device->instantiate(graph));
     for (std::int32_t run = 1; run <= 20; ++run) {
         ASSERT_TRUE(succeeded(exec->launch(*stream)));
-        ASSERT_TRUE(succeeded(stream->launch(add_scalar(out, run)))); // runs after the whole graph
+        ASSERT_TRUE(succeeded(stream->launch(add_scalar(out, run)))); // must run after the whole graph
         finish();
         const std::int32_t a_now = 1 + 4 * run;
         ASSERT_EQ(read(out), all(2 * a_now + 7 * a_now + run));
@@ -233,8 +234,8 @@ TEST_P(ConformanceGraph, RunsMoreBranchesThanItHasQueues)
 
 TEST_P(ConformanceGraph, RunsBranchesThatStartAndEndOnTheirOwn)
 {
-    // The second branch is long and has no edge to the first one. It must still run after the stream's earlier work and
-    // before its later work.
+    // The second branch is long, and has no edge to the first branch. It must still run after the stream's earlier work
+    // and before the stream's later work.
     constexpr std::int32_t k_steps = 100;
     const auto forked = take(device->create_stream());
     const Address a = allocate(all(1)), b = allocate(all(1));
@@ -312,12 +313,12 @@ TEST_P(ConformanceGraph, UpdatesOnlyLaterLaunches)
     });
     const auto exec = take(device->instantiate(graph));
     std::int32_t in_x = 0;
-    for (std::int32_t run = 0; run < 50; ++run) { // no wait between launches: earlier ones are still in flight
+    for (std::int32_t run = 0; run < 50; ++run) { // no wait between launches: earlier launches are still running
         ASSERT_TRUE(succeeded(exec->update(0, add_scalar(x, run))));
         ASSERT_TRUE(succeeded(exec->launch(*stream)));
         in_x += run + 10;
         if (run % 3 != 0) continue;
-        ASSERT_TRUE(succeeded(exec->launch(*stream))); // again, unchanged
+        ASSERT_TRUE(succeeded(exec->launch(*stream))); // launches the graph once more without a change
         in_x += run + 10;
     }
     ASSERT_TRUE(succeeded(exec->update(2, add_scalar(y, 7))));
@@ -351,7 +352,7 @@ TEST_P(ConformanceGraph, RefusesUpdatesThatMakeAnotherGraph)
     EXPECT_TRUE(failed_with(exec->update(0, fewer), ErrorCode::invalid_argument, "parameters"));
     RawKernel wider = add_scalar(x, 1);
     wider.params[1].value.resize(8);
-    EXPECT_TRUE(failed_with(exec->update(0, wider), ErrorCode::invalid_argument)); // some backends name the parameter
+    EXPECT_TRUE(failed_with(exec->update(0, wider), ErrorCode::invalid_argument)); // some errors name the parameter
     EXPECT_TRUE(failed_with(exec->update(0, RawFill{x, Bytes(4), 4}), ErrorCode::invalid_argument, "kind"));
     EXPECT_TRUE(failed_with(exec->update(2, RawFill{x, Bytes(4), 4}), ErrorCode::invalid_argument, "2"));
     EXPECT_TRUE(failed_with(exec->update(1, RawFill{x, Bytes(3), 3}), ErrorCode::invalid_argument));

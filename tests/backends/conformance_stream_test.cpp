@@ -1,4 +1,4 @@
-// Work that runs at once.
+// Tests work that a stream runs at once, without a capture.
 #include <thread>
 
 #include "conformance.hpp"
@@ -214,7 +214,7 @@ TEST_P(ConformanceStream, AWatchSeesNoStrayWorkWhereAllOfItIsInOneStreamAndThose
     ASSERT_TRUE(succeeded(other->copy({x, y, k_count * 4})));
     ASSERT_TRUE(succeeded(stream->wait(take(other->record_event()))));
     ASSERT_TRUE(succeeded(stream->fill({x, Bytes(4), k_count * 4})));
-    static_cast<void>(read(y, 1)); // transfers do not count
+    static_cast<void>(read(y, 1)); // the time of a transfer does not count
     EXPECT_EQ(watch->stray(), std::nullopt);
     EXPECT_FALSE(watch->waits_outside());
     finish();

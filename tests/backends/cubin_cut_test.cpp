@@ -1,4 +1,5 @@
-// A cut image keeps the requested kernels unchanged, at the same section and symbol numbers, and is smaller.
+// A cut image keeps the requested kernels unchanged, with the same numbers of sections and symbols. It is smaller than
+// the whole image.
 #include <algorithm>
 #include <set>
 
@@ -35,12 +36,12 @@ Bytes contents_of(const elf::File& file, std::string_view section)
     return {bytes.begin(), bytes.end()};
 }
 
-// True for every cut: each remaining section has its number, name, place in memory and bytes.
+// Expects, for any cut, that each section that is left has the number, name, place in memory and bytes that it had.
 void expect_same_where_left(const elf::File& whole, const elf::File& part)
 {
     ASSERT_EQ(part.sections().size(), whole.sections().size());
     ASSERT_EQ(part.symbols().size(), whole.symbols().size());
-    // Sections whose rows are removed together with the kernel that they name.
+    // Sections with rows about kernels. If a kernel is removed, its rows are removed, too.
     const std::set<std::string_view> rewritten = {".nv.info", ".nv.callgraph", ".nv.prototype",    ".shstrtab",
                                                   ".strtab",  ".symtab",       ".rela.debug_frame"};
     for (std::size_t i = 0; i < whole.sections().size(); ++i) {
@@ -68,7 +69,7 @@ void expect_same_where_left(const elf::File& whole, const elf::File& part)
     }
 }
 
-// No remaining row names a removed section or symbol.
+// Expects that no row that is left names a removed section or symbol.
 void expect_no_loose_ends(const elf::File& part)
 {
     const auto is_gone = [&](std::uint32_t symbol) {
@@ -94,7 +95,7 @@ void expect_no_loose_ends(const elf::File& part)
     }
 }
 
-// Each segment covers exactly its sections in the file, and at least the memory that they need.
+// Expects that each segment covers exactly its sections in the file, and at least the memory that they need.
 void expect_whole_segments(const elf::File& part)
 {
     for (const elf::Segment& segment : part.segments()) {

@@ -1,4 +1,5 @@
-// Images come from files. Reading or cutting any bytes must end with a result or an Error (AddressSanitizer checks).
+// Images come from files, so their bytes may be damaged. Reading or cutting any bytes must end with a result or an
+// Error (AddressSanitizer checks this).
 #include <random>
 
 #include "cubin/cubin.hpp"
@@ -59,7 +60,7 @@ TEST(CubinDamage, OfBitsNeverCrashes)
     EXPECT_GT(outcome.cut, 1'000U / warmgraph::test::k_stride);
 }
 
-// The tables are small parts of a file. Random damage seldom hits them, so this test damages them alone.
+// The tables are small parts of a file, which random damage seldom hits. So this test damages only them.
 TEST(CubinDamage, OfItsTablesNeverCrashes)
 {
     std::mt19937 random(7);

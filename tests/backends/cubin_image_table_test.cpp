@@ -1,4 +1,4 @@
-// Which image a module gets, and when it gets none.
+// Tests which image a module gets, and when it gets no image.
 #include "cubin/cubin.hpp"
 #include "cubin/cut.hpp"
 #include "cubin/image_table.hpp"
@@ -12,13 +12,13 @@ using warmgraph::test::cubin_file;
 
 class ImageTables : public testing::Test {
 protected:
-    // An image with these kernels of several.cubin.
+    // Makes an image with these kernels of several.cubin.
     static LoadedImage image(std::uint32_t id, const std::vector<std::string>& kernels)
     {
         static const Bytes whole = cubin_file("several.cubin");
         return {std::make_shared<const Bytes>(*cut_cubin(whole, kernels)), id};
     }
-    // The same kernels with other code.
+    // Makes an image with the same kernels, but with other code.
     static LoadedImage variant(std::uint32_t id, const std::vector<std::string>& kernels)
     {
         Bytes bytes = *image(id, kernels).bytes;
@@ -120,11 +120,11 @@ TEST_F(ImageTables, ForgetTheModulesOfAContextThatGoes)
 TEST_F(ImageTables, DoNotGiveAHandleThatIsUsedAgainItsOldImage)
 {
     m_table.tie(call(m_one, Module::made), {image(1, {"sum"})});
-    m_table.tie(call(m_one, Module::made), {}); // a lazily loaded module: its image comes later
+    m_table.tie(call(m_one, Module::made), {}); // the module is loaded lazily, so its image comes later
     EXPECT_EQ(m_table.find(m_one), nullptr);
 
     m_table.tie(call(m_two, Module::made), {image(2, {"sum"})});
-    m_table.tie(launch(m_two, "sum"), {variant(3, {"sum"})}); // its unloading was not noticed
+    m_table.tie(launch(m_two, "sum"), {variant(3, {"sum"})}); // the module's unloading was not noticed
     EXPECT_EQ(m_table.find(m_two), nullptr) << "either may be the module's";
 
     const void* const three = &m_handles[2];

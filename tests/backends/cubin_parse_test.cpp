@@ -1,4 +1,4 @@
-// The facts that Cubin::parse finds in nvcc's output.
+// Tests the facts that Cubin::parse finds in the output of nvcc.
 #include <algorithm>
 
 #include "cubin/cubin.hpp"
@@ -54,7 +54,7 @@ TEST(Cubin, CallsFunctionsByTheirAddressesOnlyWhereItWasLinked)
     const auto file = take(elf::File::parse(damaged));
     const auto section = section_number(file, ".nv.callgraph");
     ASSERT_TRUE(section.has_value());
-    damaged[static_cast<std::size_t>(file.sections()[*section].offset)] = std::byte{1}; // its first row is not a mark
+    damaged[static_cast<std::size_t>(file.sections()[*section].offset)] = std::byte{1}; // damages the first row
     EXPECT_TRUE(code_traits(damaged).calls_by_address) << "unknown";
 }
 
@@ -75,7 +75,7 @@ TEST(Cubin, KnowsItsArchitecture)
 TEST(Cubin, OfAnOlderFormatKnowsItsArchitectureToo)
 {
     Bytes bytes = cubin_file("several.cubin");
-    bytes[8] = std::byte{7}; // EI_ABIVERSION of CUDA 12
+    bytes[8] = std::byte{7}; // the byte EI_ABIVERSION, as CUDA 12 writes it
     bytes[48] = std::byte{86};
     const auto cubin = take(Cubin::parse(bytes));
     EXPECT_EQ(cubin.sm(), 86U);
@@ -148,7 +148,7 @@ TEST(Cubin, WithAVariableOutsideItsSectionIsCorrupt)
     const auto file = take(elf::File::parse(bytes));
     const auto number = warmgraph::test::symbol_number(file, "d_set");
     ASSERT_TRUE(number.has_value());
-    const std::uint64_t at = file.sections()[file.symbol_section()].offset + 24ULL * *number + 8; // st_value
+    const std::uint64_t at = file.sections()[file.symbol_section()].offset + 24ULL * *number + 8; // the field st_value
     bytes[at + 3] = std::byte{1};
     EXPECT_TRUE(failed_with(Cubin::parse(bytes), ErrorCode::corrupt, "variable 'd_set'"));
 }

@@ -1,4 +1,4 @@
-// Which variables in global memory count as state.
+// Tests which variables in global memory count as state.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ using warmgraph::test::cubin_file;
 using warmgraph::test::section_number;
 using warmgraph::test::symbol_number;
 
-/// The cubin with the name `from` replaced by `to`, which has the same length.
+/// The cubin in which the name `from` is replaced by `to`. Both names have the same length.
 Bytes renamed(Bytes cubin, std::string_view from, std::string_view to)
 {
     const auto at = as_text(cubin).find(from);
@@ -36,7 +36,7 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
     const auto start = static_cast<std::size_t>(file.sections()[*section].offset);
     const auto size = static_cast<std::size_t>(file.sections()[*section].size);
     {
-        Bytes other = texts; // one byte is not part of a text, so the variable may be a number
+        Bytes other = texts; // a byte that is not part of a text: the variable may be a number
         for (std::size_t i = 0; i < size; ++i) {
             const auto before = std::exchange(other[start + i], std::byte{1});
             EXPECT_TRUE(code_traits(other).keeps_state) << i;
@@ -53,7 +53,7 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
     EXPECT_FALSE(with("$str$1", "$str$9"));
     EXPECT_TRUE(with("$str$1", "$strin")) << "a variable of the program's, as far as one can tell";
     EXPECT_TRUE(with("__unnamed_1", "__unnamed_x"));
-    Bytes longer = texts; // without the symbols that cover its end
+    Bytes longer = texts; // without the symbols that cover the end of the variable
     const auto table = static_cast<std::size_t>(file.sections()[file.symbol_section()].offset);
     for (std::size_t i = 0; i < file.symbols().size(); ++i)
         if (file.section_of(file.symbols()[i]) == *section && file.symbols()[i].size > 15)
@@ -112,18 +112,18 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
 {
     EXPECT_FALSE(is_empty_object("_ZN4cuda3std3__45__cpo5beginE", 4)) << "something with members";
     for (const char* name : {
-             "_ZN4cuda3std7counterE",         // not a name of cuda::std's
-             "_ZN4cuda3seqE",                 // another namespace
-             "_ZN2my4cuda3std3__48in_placeE", // in a program's namespace
+             "_ZN4cuda3std7counterE",         // not a name that cuda::std has
+             "_ZN4cuda3seqE",                 // in another namespace
+             "_ZN2my4cuda3std3__48in_placeE", // in a namespace of the program
              "_ZN38_INTERNAL_5b8df9d9_11_standard_cu_sine2my3seqE",
-             "_ZN6thrust3seq5countE", // within one
+             "_ZN6thrust3seq5countE", // inside an object
              "_ZN6thrust12placeholders2_15countE",
              "_ZN4cuda3std3__45__cpo5begin5countE",
-             "_ZN6thrust23THRUST_300001_SM_900_NSE", // the namespace alone
-             "_ZN4cuda3std3__49is_same_vIiiEE",      // a template
-             "_ZN4cuda3std3__48in_placeEv",          // a function
+             "_ZN6thrust23THRUST_300001_SM_900_NSE", // the name of a namespace alone
+             "_ZN4cuda3std3__49is_same_vIiiEE",      // the name of a template
+             "_ZN4cuda3std3__48in_placeEv",          // the name of a function
              "_ZZN4cuda3std3__48in_placeEvE5count",  // inside a function
-             "_ZN6thrust3sequE",                     // lengths that are wrong
+             "_ZN6thrust3sequE",                     // with wrong lengths
              "_ZN6thrust99seqE",
              "_ZN6thrust03seqE",
              "_ZN6thrust99999999999999999999seqE",

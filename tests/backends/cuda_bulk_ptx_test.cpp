@@ -1,4 +1,5 @@
-// The PTX text of the bulk memory kernels: made from the sources beside it, for every supported driver and device.
+// Tests the PTX text of the kernels for bulk memory: it is made from the sources beside it, and suits every supported
+// driver and device.
 #include <cstdlib>
 #include <regex>
 #include <sstream>
@@ -47,7 +48,7 @@ TEST(CudaBulkPtx, IsForTheOldestDriverAndForDevicesFromTuringOn)
     const std::string text = cuda::bulk::k_kernels_ptx;
     std::smatch version;
     ASSERT_TRUE(std::regex_search(text, version, std::regex(R"(\n\.version (\d+)\.(\d+)\n\.target sm_75\n)")));
-    // The backend needs CUDA 12.4, which knows PTX 8.4.
+    // The backend needs CUDA 12.4 or later, which can read PTX 8.4.
     EXPECT_LE(10 * std::stoi(version[1]) + std::stoi(version[2]), 84);
     const std::regex entry(R"(\.visible \.entry (\w+)\()");
     EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), entry), {}), 7);

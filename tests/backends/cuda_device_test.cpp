@@ -1,4 +1,4 @@
-// The CUDA backend's behaviour beyond the conformance suite, on a GPU.
+// Tests, on a GPU, what the CUDA backend does beyond the conformance suite.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -57,7 +57,7 @@ TEST_F(CudaDevice, TellsHostMemoryFromTheDevices)
     EXPECT_EQ(device->recording().allocation_at(1), std::nullopt);
     const std::vector<std::byte> bytes(1000, std::byte{7});
     ASSERT_TRUE(succeeded(device->upload(host.address, bytes)));
-    EXPECT_EQ(*host.address.pointer<std::uint8_t>(), 7); // the host sees it too
+    EXPECT_EQ(*host.address.pointer<std::uint8_t>(), 7); // the host must see it, too
     RawCopy down{host.address, here.address, 1000};
     down.source_space = MemorySpace::host;
     ASSERT_TRUE(succeeded(stream->copy(down)));
@@ -127,7 +127,7 @@ TEST_F(CudaDevice, AWatchTellsWorkThatACaptureWouldNotHold)
 
 TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)
 {
-    constexpr std::int32_t k_numbers = 20000; // 80,000 bytes; over 49,152 the launch needs a function attribute
+    constexpr std::int32_t k_numbers = 20000; // 80,000 bytes; a launch with more than 49,152 needs a function attribute
     const auto module = take(device->compiler().compile(k_program, ""));
     std::vector<std::int32_t> numbers(k_numbers);
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -182,7 +182,7 @@ TEST_F(CudaDevice, CutsAnImageToTheKernelsInUse)
 
 TEST_F(CudaDevice, SaysThatAnImageIsForAnotherArchitecture)
 {
-    // Compiling for sm_75 succeeds. Loading the result must fail.
+    // Code for sm_75 can be compiled, but loading it must fail.
     const auto other = device->compiler().compile(k_program, "--gpu-architecture=sm_75");
     EXPECT_TRUE(failed_with(other, ErrorCode::stale, "it is for sm_75, the device is sm_"));
 }
@@ -221,7 +221,7 @@ TEST_F(CudaDevice, GivesEventsThatGraphsCanHold)
 {
     const auto event = take(device->create_event());
     EXPECT_NE(event->native(), 0U);
-    EXPECT_TRUE(succeeded(stream->wait(event))); // never recorded: wait() returns at once
+    EXPECT_TRUE(succeeded(stream->wait(event))); // the event was never recorded, so wait() returns at once
     ASSERT_TRUE(succeeded(stream->begin_capture()));
     EXPECT_TRUE(succeeded(stream->wait(event)));
     const auto graph = take(stream->end_capture());

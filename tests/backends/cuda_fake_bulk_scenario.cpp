@@ -1,5 +1,5 @@
-// Every operation on bulk memory gives the same result by the backend's kernels and through the host (for drivers that
-// refuse the kernels).
+// Each operation on bulk memory must give the same result with the backend's kernels and through the host, which is
+// used if a driver refuses the kernels.
 #include <array>
 
 #include "cuda_fake_scenarios.hpp"
@@ -22,7 +22,7 @@ private:
     const warmgraph::test::FakeCuda& m_fake;
 };
 
-/// Fails unless a step gave the expected value; passes the driver's failure on.
+/// Expects a value from a step. Returns an error for another value, and passes on an error of the driver.
 template <class T>
 Result<void> expect(const Result<T>& result, const T& expected, const char* step)
 {

@@ -1,5 +1,5 @@
-// G1 for the CUDA backend: when any driver call fails, the result is an Error that names the call, or the work is right
-// without it. Nothing leaks.
+// Promise G1 for the CUDA backend: if any driver call fails, the result is an Error that names the call, or the work
+// succeeds without the call. Nothing leaks.
 #include <cstdlib>
 #include <set>
 
@@ -15,20 +15,20 @@ using warmgraph::test::FakeCuda;
 
 class CudaFakeFaults : public testing::TestWithParam<Scenario> {
 protected:
-    /// Runs all steps, from loading the driver to closing the device.
+    /// Runs all steps, from loading the driver until the device is closed.
     [[nodiscard]] Result<void> run()
     {
         const auto opened = make_cuda_backend(FakeCuda::options())->open("");
         if (!opened) return std::unexpected(opened.error());
         return GetParam().run(**opened, fake);
     }
-    /// The error must name the call and its status code.
+    /// Expects that the error names the call and its status code.
     void check_error(const Error& error, const std::string& call, CUresult status)
     {
         EXPECT_THAT(error.message, Not(HasSubstr(k_wrong)));
-        if (!call.starts_with("cu") || call.starts_with("cupti")) return; // NVRTC and CUPTI have other error texts
+        if (!call.starts_with("cu") || call.starts_with("cupti")) return; // error texts of NVRTC and CUPTI differ
         EXPECT_THAT(error.message, HasSubstr(call));
-        // When an exec refuses an update, the executable makes another exec.
+        // If an exec refuses an update, the executable makes a new exec instead.
         const bool by_another_exec = call == "cuGraphExecMemcpyNodeSetParams" ||
                                      call == "cuGraphExecMemsetNodeSetParams" ||
                                      call == "cuGraphExecBatchMemOpNodeSetParams" ||
@@ -47,7 +47,7 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
     const Scenario& scenario = GetParam();
     ASSERT_TRUE(succeeded(run()));
     fake.reset();
-    ASSERT_TRUE(succeeded(run())); // the first run did the work that a process does once
+    ASSERT_TRUE(succeeded(run())); // this first run does the work that a process does only once
     const std::string before = fake.live();
     const std::vector<long> positions = fake.fault_positions();
     long errors = 0;
@@ -75,7 +75,7 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
 INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFakeFaults, testing::ValuesIn(scenarios()),
                          [](const testing::TestParamInfo<Scenario>& of) { return of.param.name; });
 
-/// The fake driver reports success and does nothing. The backend reads the values back and notices.
+/// The fake driver reports success but does nothing. The backend reads the values back, and so notices this.
 TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
 {
     const FakeCuda fake;
@@ -86,7 +86,7 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     ASSERT_TRUE(memory);
     const auto instantiated = [&] {
         const auto module =
-            device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""); // its attributes are the defaults
+            device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""); // a function with default attributes
         RawParam n;
         append(n.value, std::int32_t{64});
         RawKernel kernel{
@@ -112,7 +112,7 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     device.release(*memory);
 }
 
-/// Without this, the suites would compare the host's implementation with itself.
+/// If the kernels did not run, the suites would compare the host's implementation with itself.
 TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
 {
     const FakeCuda fake;
@@ -124,7 +124,7 @@ TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
         ASSERT_TRUE(memory);
         fake.reset();
         for (int i = 0; i < 3; ++i) EXPECT_TRUE(succeeded((*opened)->bulk().fingerprint(*memory)));
-        // The fat binary, which has no code for this device, and the PTX text.
+        // The two calls are for the fat binary, which has no code for this device, and for the PTX text.
         EXPECT_EQ(fake.calls_of("cuModuleLoadData"), 2) << "asked once for each, whatever the answer";
         EXPECT_EQ(fake.calls_of("cuLaunchKernelEx"), takes ? 3 : 0);
         (*opened)->release(*memory);
@@ -132,7 +132,8 @@ TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
     fake.take_bulk_kernels(false);
 }
 
-/// The fault tests make each entry point of the backend fail at its first and last call and between.
+/// Each driver function that the backend uses must fail in a fault test, at its first call, at its last call, and at
+/// calls in between.
 TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
 {
     const FakeCuda fake;
@@ -154,12 +155,12 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
 #undef ADD_MISSING
     EXPECT_THAT(missing, UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
                                               "cuKernelGetFunction", // the fake has no libraries
-                                              "cuGraphInstantiate",  // for drivers without cuGraphInstantiateWithParams
-                                              "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // in GPU tests only
+                                              "cuGraphInstantiate",  // if the driver lacks cuGraphInstantiateWithParams
+                                              "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // only in GPU tests
                                               "cuMemGetAddressRange", "cuEventSynchronize"));
 }
 
-/// Each case runs in its own process: the tracker is one for the process, and other tests start it.
+/// Each case runs in its own process: a process has only one tracker, and other tests start it.
 TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");

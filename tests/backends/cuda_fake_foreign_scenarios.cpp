@@ -1,4 +1,4 @@
-// Work of other users of the driver: the backend reads, registers and watches it.
+// Scenarios with work of other users of the driver, which the backend reads, registers and watches.
 #include <type_traits>
 
 #include "cuda_fake_scenario_parts.hpp"
@@ -8,7 +8,7 @@
 namespace warmgraph::backends::test {
 namespace {
 
-/// A graph that another user of the driver made, with the node kinds that no other scenario reads.
+/// Reads a graph of another user of the driver. It has the kinds of nodes that no other scenario reads.
 Result<void> reads_graphs_of_others(Device& device, const FakeCuda& fake)
 {
     const OtherUser user(fake);
@@ -66,7 +66,7 @@ Result<void> reads_graphs_of_others(Device& device, const FakeCuda& fake)
     return {};
 }
 
-/// Variables of a module, and a module that another user of the driver loaded.
+/// Reads variables of a module, and a module that another user of the driver loaded.
 Result<void> reads_modules(Device& device, const FakeCuda& fake)
 {
     const OtherUser user(fake);
@@ -84,13 +84,13 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
     if (own.size() != 1) return fail(ErrorCode::internal, "{}: {} modules are registered", k_wrong, own.size());
     TAKE(stream, device.create_stream());
     RawKernel unknown = add_scalar(*own[0], {}, 1);
-    unknown.kernel = "nobody"; // the error lists the module's kernels
+    unknown.kernel = "nobody"; // the error must list the kernels of the module
     if (stream->launch(unknown)) return fail(ErrorCode::internal, "{}: a kernel that is not there", k_wrong);
     TAKE(theirs, own[0]->changed_variables());
     return theirs.empty() ? Result<void>{} : fail(ErrorCode::internal, "{}: a variable that nobody wrote", k_wrong);
 }
 
-/// Work in another stream while a watch is active.
+/// Enqueues work in another stream while a watch is active.
 Result<void> watches(Device& device, const FakeCuda&)
 {
     DO(device.recording().prepare_recording());

@@ -1,4 +1,4 @@
-// Captured and restored graphs as the driver sees them, where the results on a GPU would not show a difference.
+// Tests captured and restored graphs on the fake driver. It shows differences that the results on a GPU would not show.
 #include <array>
 #include <cstring>
 
@@ -32,7 +32,7 @@ protected:
         for (std::int32_t i = 0; i < k_count; ++i) values[static_cast<std::size_t>(i)] = i;
         return values;
     }
-    /// Another user of the driver makes a graph with a launch of iota, from a registered module.
+    /// As another user of the driver, makes a graph that launches iota from a registered module.
     void make_graph(CUDA_KERNEL_NODE_PARAMS given)
     {
         const Bytes image = *module->image();
@@ -73,7 +73,8 @@ TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
     device->release(memory);
 }
 
-/// Arguments in one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS passes them: read, built and updated like this.
+/// Arguments may be in one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS passes them. They are read, built and
+/// updated in this form.
 TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
 {
     const auto current = device->enter();
@@ -107,7 +108,7 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     EXPECT_EQ(read(x), counting());
     EXPECT_EQ(read(y), counting());
 
-    // An entry may contain any size. With a shorter buffer, the driver would read past its end.
+    // An entry may contain any size. If the buffer was too short, the driver would read past its end.
     kernel.params[0].value.resize(8);
     EXPECT_TRUE(
         failed_with(exec->update(0, kernel), ErrorCode::invalid_argument, "changes its parameter buffer's size"));
@@ -121,7 +122,7 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     device->release(y);
 }
 
-/// Without the attribute the restored kernel might run differently.
+/// If the attribute was left out, the restored kernel might run differently.
 TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
 {
     const auto current = device->enter();

@@ -1,4 +1,4 @@
-// Memory as the CUDA backend describes it.
+// Tests how the CUDA backend describes memory.
 #include <algorithm>
 #include <set>
 
@@ -46,7 +46,7 @@ TEST_F(CudaFakeMemory, IsManagedWhereTheDriverSaysSo)
 TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKnowIt)
 {
     const auto number = std::make_unique<int>(7);
-    const auto of_the_stack = ::getauxval(AT_RANDOM); // AddressSanitizer keeps local variables elsewhere
+    const auto of_the_stack = ::getauxval(AT_RANDOM); // an address on the stack, also with AddressSanitizer
     static const int s_constant = 9;
     const auto flat_of = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
     {
@@ -69,7 +69,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
     EXPECT_EQ(open()->recording().host_memory_at(of_the_stack, HostMappings::read()), std::nullopt);
 }
 
-/// The upper halves of all addresses in `memory`.
+/// The upper halves of all addresses in `memory`, without duplicates.
 std::set<std::uint64_t> upper_halves(const MemoryRef& memory)
 {
     std::set<std::uint64_t> halves;
@@ -86,12 +86,12 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
     const auto heap = std::make_unique<int>(0);
     std::vector<MemoryRef> all{{Address::from_pointer(&local), 4}, {Address::from_pointer(heap.get()), 4}};
     std::vector<MemoryRef> owned{*device->allocate(512), *device->allocate_host(512)};
-    // Allocations may share upper halves with each other; shadows may not.
+    // The upper halves in use. Two allocations may share an upper half, but a shadow must not.
     std::set<std::uint64_t> taken;
     for (const MemoryRef& memory : owned) all.push_back(memory);
     for (const MemoryRef& memory : all) taken.merge(upper_halves(memory));
     for (int i = 0; i < 40; ++i) {
-        const std::uint64_t size = i % 5 == 4 ? 9ULL << 30 : 1000ULL << (4 * (i % 5)); // 1000 bytes to 9 GiB
+        const std::uint64_t size = i % 5 == 4 ? 9ULL << 30 : 1000ULL << (4 * (i % 5)); // from 1000 bytes to 9 GiB
         const auto shadow =
             take(i % 3 == 2 ? device->recording().reserve_host_shadow(1000) : device->reserve_shadow(size));
         owned.push_back(shadow);
@@ -104,7 +104,7 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
 TEST_F(CudaFakeMemory, ShadowsAreGivenWhereverTheDriverWantsThemIfItFollowsNoWish)
 {
     const auto device = open();
-    fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // the call succeeds but gives no memory
+    fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // reports success without giving memory
     const auto elsewhere = take(device->reserve_shadow(1000));
     fake.fail("cuMemAddressReserve", 1, 2, CUDA_ERROR_INVALID_VALUE);
     const auto refused_at_first = take(device->reserve_shadow(1000));
@@ -137,7 +137,7 @@ TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
     device->release(memory);
 }
 
-/// Large uploads with several lanes, on any machine.
+/// Large uploads with several lanes, whatever the number of processors is.
 class CudaFakeLargeUploads : public CudaFakeMemory {
 protected:
     static constexpr std::size_t k_size = (std::size_t{9} << 20) + 12345;

@@ -1,4 +1,4 @@
-// Helpers for the scenarios.
+// Helpers that the scenarios share.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using warmgraph::test::FakeCuda;
 inline constexpr std::int32_t k_count = 64;
 inline constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
 
-// Gives `name` the value of a Result, or returns its error.
+// Evaluates a Result. Gives `name` its value, or returns its error.
 #define TAKE(name, expression)                                                                                         \
     auto name##_result = (expression);                                                                                 \
     if (!name##_result) return std::unexpected(name##_result.error());                                                 \
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
         if (auto done = (expression); !done) return std::unexpected(done.error());                                     \
     } while (false)
 
-/// Another user of the driver, who calls the fake's entry points. Faults in its calls are reported like the backend's.
+/// Another user of the driver. It calls the fake's functions, and reports faults in its calls as the backend does.
 class OtherUser {
 public:
     explicit OtherUser(const FakeCuda& fake) : m_fake(fake) {}
@@ -40,7 +40,7 @@ private:
 };
 #define CALL(user, name, ...) DO((user).template operator()<decltype(::name)>(#name, __VA_ARGS__))
 
-/// An object of another user of the driver, destroyed at the end of the scope.
+/// An object that another user of the driver made. It is destroyed at the end of the scope.
 template <class Handle, class Destroy>
 class Made {
 public:
@@ -54,7 +54,7 @@ private:
     Destroy* m_destroy;
 };
 
-/// Device memory, released at the end of the scope.
+/// Device memory that is released at the end of the scope.
 class Owned {
 public:
     Owned(Device& device, const MemoryRef& memory) : m_device(device), m_memory(memory) {}

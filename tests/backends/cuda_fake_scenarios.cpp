@@ -24,10 +24,10 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     CUdeviceptr theirs = 0;
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
-    static_cast<void>(device.space_of(Address::from_flat(theirs))); // may fail: device memory is assumed
-    static_cast<void>(device.recording().is_handle(1));             // may fail: a handle is assumed
+    static_cast<void>(device.space_of(Address::from_flat(theirs))); // if this fails, the library assumes device memory
+    static_cast<void>(device.recording().is_handle(1));             // may fail: then 1 is assumed to be a handle
     if (device.free_memory() == 0)
-        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // may fail: all memory is assumed free
+        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // if it fails, all is assumed free
     return expect_all(device, host.address, 8);
 }
 
@@ -63,7 +63,8 @@ Result<void> runs_kernels(Device& device, const FakeCuda&)
     return expect_all(device, x.address, 3);
 }
 
-/// A capture over two streams; the first kernel has launch and function attributes, which must not get lost.
+/// A capture over two streams. The first kernel has attributes of the launch and of the function, which must not get
+/// lost.
 Result<RawGraph> capture(Device& device, Module& module, const Address& x, const Address& y, const Address& z)
 {
     TAKE(stream, device.create_stream());
@@ -100,7 +101,7 @@ Result<void> captures(Device& device, const FakeCuda&)
     const Owned owned_too(device, y);
     TAKE(stream, device.create_stream());
     RawKernel larger = add_scalar(*module, y.address, 1);
-    larger.shared_bytes = 150 * 1024; // needs a higher function limit; the captured launch must not get it
+    larger.shared_bytes = 150 * 1024; // needs a higher limit of the function, which the captured launch must not get
     DO(stream->launch(larger));
     TAKE(graph, capture(device, *module, x, x + k_bytes, x + 2 * k_bytes));
     return graph.nodes.empty() ? fail(ErrorCode::internal, "{}: nothing captured", k_wrong) : Result<void>{};
@@ -125,7 +126,7 @@ Result<void> replays(Device& device, const FakeCuda&)
     DO(exec->update(3, add_scalar(*module, w, 20)));
     DO(exec->launch(*stream));
     DO(stream->synchronize());
-    DO(expect_all(device, y, 0x01010102 + 10)); // 0x01010102 comes from the first launch only
+    DO(expect_all(device, y, 0x01010102 + 10)); // 0x01010102 comes from the first launch alone
     DO(expect_all(device, z, 3));
     return expect_all(device, w, 0x01010103 + 20);
 }
@@ -155,8 +156,8 @@ Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
     return {};
 }
 
-/// Plain and programmatic edges in turn, for a driver that takes one kind per call. The backend reads the edges back
-/// while it builds the graph.
+/// Builds a graph with plain and programmatic edges in turn, on a driver that accepts only one kind in a call. While
+/// the backend builds the graph, it reads the edges back.
 Result<void> keeps_edge_data(Device& device, const FakeCuda&)
 {
     constexpr EdgeData k_plain{}, k_programmatic{1, 0, 1};
@@ -174,7 +175,7 @@ Result<void> keeps_edge_data(Device& device, const FakeCuda&)
     return {};
 }
 
-/// A batch of memory operations between two fills: it waits for the first fill's words and writes other words.
+/// Runs a batch of memory operations between two fills. It waits for words of the first fill, and writes other words.
 Result<void> runs_memory_operations(Device& device, const FakeCuda&)
 {
     using enum MemoryOperationKind;
@@ -196,14 +197,14 @@ Result<void> runs_memory_operations(Device& device, const FakeCuda&)
     DO(exec->update(1, batch(y, 5)));
     DO(exec->launch(*stream));
     DO(stream->synchronize());
-    DO(expect_all(device, x, 7)); // the second launch writes elsewhere, so the fills stay
+    DO(expect_all(device, x, 7)); // the fills stay, because the second launch writes to other memory
     std::vector<std::int32_t> written(5);
     DO(device.download(std::as_writable_bytes(std::span(written)), y));
     if (written == std::vector<std::int32_t>{5, 6, 5, 5, 6}) return {};
     return fail(ErrorCode::internal, "{}: {} and {} written", k_wrong, written[0], written[2]);
 }
 
-/// Waits for one semaphore and signals two, then other ones with other values; then a capture of the same work.
+/// Waits for one semaphore and signals two. Then uses other semaphores with other values. Then captures the same work.
 Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
 {
     const auto ready = fake.semaphore(5), shown = fake.semaphore(0), other = fake.semaphore(0);
@@ -221,7 +222,7 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
     graph.nodes = {{wait(5), {}}, {fill, {0}}, {signal(ready, 6), {1}}};
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
-    DO(exec->launch(*stream)); // ready is 7, shown 6
+    DO(exec->launch(*stream)); // now `ready` is 7 and `shown` is 6
     DO(exec->update(0, wait(7)));
     DO(exec->update(2, signal(other, 8)));
     DO(exec->launch(*stream));
@@ -238,7 +239,7 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
     const CUresult status = fake.entry<decltype(::cuWaitExternalSemaphoresAsync)>("cuWaitExternalSemaphoresAsync")(
         &semaphore, &params, 1, static_cast<CUstream>(stream->native()));
     TAKE(read, stream->end_capture());
-    if (status != CUDA_SUCCESS) // the fault that the test injected
+    if (status != CUDA_SUCCESS) // the status is the fault that the test injected
         return fail(status == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::driver_failed,
                     "cuWaitExternalSemaphoresAsync failed: {}", static_cast<int>(status));
     const RawSemaphores expected{SemaphoreAction::wait, {{handle(shown), 20, 0}}};
@@ -247,7 +248,7 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
     return {};
 }
 
-/// Fills of each width in one row and in several, and copies of several rows.
+/// Enqueues fills of each width in one row and in several rows, and copies of several rows.
 Result<void> enqueues_boxes(Device& device, const FakeCuda&)
 {
     constexpr std::uint64_t k_row = 16, k_rows = k_bytes / (2 * k_row);

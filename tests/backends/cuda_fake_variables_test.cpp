@@ -1,4 +1,4 @@
-// Which variables of a module are compared with their image; the CUDA backend decides by their names.
+// Tests which variables of a module are compared with the image. The CUDA backend decides this by their names.
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
@@ -12,7 +12,7 @@ using warmgraph::test::FakeCuda;
 
 class CudaFakeVariables : public testing::Test {
 protected:
-    /// A module with one variable, whose image says 1 and whose value is 2.
+    /// A module with one variable. Its value is 1 in the image and 2 now.
     std::unique_ptr<Module> written(const std::string& name)
     {
         const std::string source = std::string(warmgraph::test::k_fake_cuda_program) + "variable " + name + " = 1\n";
@@ -21,7 +21,7 @@ protected:
         EXPECT_TRUE(warmgraph::test::succeeded(module->write_variables(two)));
         return module;
     }
-    /// The names of the variables that differ from their image.
+    /// The names of the variables whose value differs from the image.
     static std::vector<std::string> changed(Module& module)
     {
         std::vector<std::string> names;
@@ -45,10 +45,10 @@ TEST_F(CudaFakeVariables, OfTheDeviceRuntimeAreNobodysToWrite)
 TEST_F(CudaFakeVariables, ThatOnlyResembleThoseAreLookedAt)
 {
     for (const char* const name :
-         {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // from my_cuda_device_runtime.cu
+         {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // from a program's own file
           "__nv_static_51__76f6e0b7_122_cuda_device_runtime_cu_table", "__nv_static_51__76f6e0b7_8_table_cu_table",
-          "_22_cuda_device_runtime_cu_table",       // a name that a program may give
-          "cudartErrorTable", "cudartErrorCnpMap"}) // the name without an address in it, and 4 bytes large
+          "_22_cuda_device_runtime_cu_table",       // a name that a program could give
+          "cudartErrorTable", "cudartErrorCnpMap"}) // without an address in the name, and with a size of 4 bytes
         EXPECT_THAT(changed(*written(name)), ElementsAre(name)) << name;
 }
 

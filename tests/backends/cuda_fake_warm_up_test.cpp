@@ -1,4 +1,5 @@
-// The warm-up: another thread does the slow steps of the first restore, once. It is undone at the end and never fails.
+// Tests the warm-up: another thread does the slow steps of the first restore, once for a process. At the end they are
+// undone. A warm-up never fails.
 #include <cstdlib>
 #include <cstring>
 
@@ -33,7 +34,7 @@ protected:
     CudaFakeWarmUp& operator=(const CudaFakeWarmUp&) = delete;
 
     [[nodiscard]] std::shared_ptr<Device> open() const { return *backend->open(""); }
-    /// Loads a module, which waits for the warm-up.
+    /// Loads a module. This waits until the warm-up has ended.
     void load_something(Device& device) const
     {
         const auto module = take(device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
@@ -81,14 +82,14 @@ TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
 
 TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 {
-    { // the first device does the work that a process does once
+    { // opening the first device does the work that a process does only once
         const auto first = open();
         first->begin_warm_up();
     }
     const std::string before = fake.live();
     for (int i = 0; i < 10; ++i) {
         const auto device = open();
-        device->begin_warm_up(); // the device is closed during the warm-up
+        device->begin_warm_up(); // closed while the warm-up runs
     }
     EXPECT_EQ(fake.live(), before);
 }
@@ -103,7 +104,7 @@ TEST_F(CudaFakeWarmUp, HappensOnce)
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
 }
 
-/// Compiling the text would take the driver 0.3 s.
+/// If the device's code is missing, the driver would have to compile the text, which takes 0.3 s.
 TEST_F(CudaFakeWarmUp, IsLeftOutWhereThereIsNoCodeForTheDevice)
 {
     fake.take_bulk_kernels(FakeCuda::Kernels::as_text);
@@ -122,7 +123,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
 
-/// Whether the system has MADV_POPULATE_WRITE (Linux 5.14) and the allocator is glibc's.
+/// Whether pages can be touched ahead: the system has MADV_POPULATE_WRITE (Linux 5.14), and the allocator is glibc's.
 bool can_touch_ahead()
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -133,7 +134,7 @@ bool can_touch_ahead()
 #endif
 }
 
-/// The number of pages that this thread touched for the first time while it wrote `bytes`.
+/// How many pages this thread touched for the first time while it wrote `bytes`.
 long first_touches(std::size_t bytes)
 {
     const auto faults = [] {

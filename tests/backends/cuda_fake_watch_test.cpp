@@ -1,4 +1,5 @@
-// CUPTI's reports of the work that a thread enqueues: all calls of the process through the driver's entry points.
+// Tests how CUPTI's reports show the work that a thread enqueues. CUPTI reports all calls of driver functions in the
+// process.
 #include <optional>
 #include <thread>
 
@@ -36,7 +37,7 @@ protected:
         EXPECT_EQ(watch->stray(), std::nullopt);
         EXPECT_FALSE(watch->waits_outside());
     }
-    /// Another stream, which lives until the test ends.
+    /// Makes another stream, which lives until the test ends.
     [[nodiscard]] CUstream other()
     {
         others.push_back(*device->create_stream());
@@ -140,7 +141,7 @@ TEST_F(CudaFakeWatch, AnEventThatWasRecordedElsewhereOrBeforeIsWorkOutside)
     const CUstream side = other();
     const CUevent fork = event();
     WATCHED(cuEventRecord, fork, native());
-    WATCHED(cuEventRecord, fork, side); // the last record counts
+    WATCHED(cuEventRecord, fork, side); // only the last record counts
     WATCHED(cuStreamWaitEvent, native(), fork, 0);
     EXPECT_TRUE(watch->waits_outside());
     EXPECT_EQ(watch->stray(), std::nullopt);
@@ -191,7 +192,7 @@ TEST_F(CudaFakeWatch, TransfersOfTheDeviceObjectAreNoWorkOfTheFunction)
     EXPECT_TRUE(succeeded(device->download(bytes, memory.address)));
     const MemoryRef shadow = *device->reserve_shadow(1000);
     device->release(shadow);
-    static_cast<void>(*device->create_stream()); // on destruction, this stream waits for itself
+    static_cast<void>(*device->create_stream()); // its destruction waits for the stream itself
     expect_nothing();
     EXPECT_TRUE(succeeded(stream->synchronize()));
     EXPECT_EQ(stray(), "cuStreamSynchronize, which synchronises") << "a capture holds none";
@@ -264,10 +265,10 @@ TEST_F(CudaFakeWatch, OnlyTheWorkOfItsOwnThreadCounts)
     const auto theirs = *device->create_stream();
     std::thread([&] {
         const auto here = device->enter();
-        fill(nullptr); // this thread has no watch yet
+        fill(nullptr); // at this time the other thread has no watch
         const auto own = *device->recording().watch_enqueues(*theirs);
         EXPECT_EQ(own->stray(), std::nullopt);
-        fill(native()); // native() belongs to the other thread's watch
+        fill(native()); // native() is the stream that the other thread's watch accepts
         of_theirs = own->stray().value_or("");
     }).join();
     expect_nothing();
@@ -286,7 +287,7 @@ TEST_F(CudaFakeWatch, TwoOfOneThreadSeeTheSameCallsEachWithItsOwnStream)
     EXPECT_EQ(watch->stray(), std::nullopt);
     EXPECT_THAT(inner->stray().value_or(""), HasSubstr("another stream"));
     std::swap(inner, watch);
-    inner.reset(); // the older watch ends first
+    inner.reset(); // the watch that began first ends first
     auto last = *device->recording().watch_enqueues(*stream);
     fill(side);
     EXPECT_THAT(last->stray().value_or(""), HasSubstr("another stream"));
@@ -318,7 +319,7 @@ TEST_F(CudaFakeWatch, IsRefusedWhereCuptiCannotOrTheStreamIsNone)
     EXPECT_TRUE(fake.was_hit());
     fake.reset();
     EXPECT_TRUE(succeeded(device->recording().watch_enqueues(*stream)));
-    fake.fail("cuStreamIsCapturing", 1, 0, CUDA_ERROR_UNKNOWN); // without an answer, the work may have run
+    fake.fail("cuStreamIsCapturing", 1, 0, CUDA_ERROR_UNKNOWN); // if the driver does not answer, the work may have run
     watch = *device->recording().watch_enqueues(*stream);
     fill(other());
     EXPECT_NE(watch->stray(), std::nullopt);
@@ -341,7 +342,7 @@ TEST_F(CudaFakeWatch, WhoWatchesOrHoldsEndsAPauseAndLetsNoneBegin)
     EXPECT_TRUE(recording.pause_recording()) << "who held it began it again";
 }
 
-/// Runs in its own process: the tracker is one for the process, and never ends.
+/// This test runs in its own process: a process has only one tracker, which never ends.
 TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -1,4 +1,5 @@
-// The pages that are touched ahead are those that small allocations get later, in the heap of a second thread.
+// Pages of the heap are touched ahead of their use. They must be those pages that small allocations of a second thread
+// get later.
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -22,7 +23,7 @@ long page_faults_of_this_thread()
     return usage.ru_minflt;
 }
 
-/// Whether the system has MADV_POPULATE_WRITE (Linux 5.14).
+/// Whether the system can touch pages ahead: it has MADV_POPULATE_WRITE (Linux 5.14).
 bool system_touches_ahead()
 {
     const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -33,7 +34,8 @@ bool system_touches_ahead()
     return does;
 }
 
-/// Page faults while the driver's allocations for one graph are made: many, small, and kept.
+/// How many page faults occur while the driver's allocations for one graph are made. They are many and small, and are
+/// kept.
 long faults_of_one_graph(std::size_t bytes, std::vector<void*>& kept)
 {
     constexpr std::size_t k_block = 248;
@@ -50,8 +52,8 @@ TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
 {
     if (!system_touches_ahead()) WARMGRAPH_SKIP_LACKING("a system that touches memory on request (Linux 5.14)");
     constexpr std::size_t k_bytes = 8'000'000;
-    constexpr int k_graphs = 20;                                // glibc's heaps hold seven
-    std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // touches the vector's own pages now
+    constexpr int k_graphs = 20;                                // glibc's heap has room for seven
+    std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // faults on the vector's own pages happen here
     kept.clear();
     long faults = 0;
     std::thread{[&] {

@@ -1,5 +1,5 @@
-// For tests that are built twice: for a GPU, and over the fake driver (WARMGRAPH_FAKE_CUDA), which runs the same calls
-// on the host. Both have the conformance suite's kernels.
+// Helpers for tests that are built twice: for a GPU, and for the fake driver (WARMGRAPH_FAKE_CUDA), which runs the same
+// calls on the host. Both have the kernels of the conformance suite.
 #pragma once
 
 #ifdef WARMGRAPH_FAKE_CUDA
@@ -20,7 +20,8 @@ inline constexpr const char* k_driver_library = "libcuda.so.1";
 inline constexpr const char* k_program = backends::test::k_cuda_program;
 #endif
 
-/// Chooses the driver of the facade's own backend, which is made when the first device is opened.
+/// Chooses the driver of the facade's CUDA backend. Call it before the first device is opened, because this makes the
+/// backend.
 inline void choose_driver()
 {
 #ifdef WARMGRAPH_FAKE_CUDA

@@ -81,7 +81,7 @@ TEST(FarAddresses, AreTakenOnceAndGivenAgainWhenTheyAreFree)
     constexpr std::uint64_t k_unit = 2ULL << 20, k_largest = 512ULL << 30;
     EXPECT_FALSE(FarPlace::take(1ULL << 46, k_unit));
     std::uint64_t above = 0;
-    for (int round = 0; round < 40; ++round) { // the whole range several times
+    for (int round = 0; round < 40; ++round) { // goes through the whole range several times
         std::vector<FarPlace> places;
         std::map<std::uint64_t, std::uint64_t> ends;
         for (const std::uint64_t size :
@@ -101,7 +101,7 @@ TEST(FarAddresses, AreTakenOnceAndGivenAgainWhenTheyAreFree)
     EXPECT_GT(above, 1ULL << 45) << "an address comes back late";
     std::vector<FarPlace> all;
     while (auto place = FarPlace::take(1ULL << 43, k_unit)) all.push_back(std::move(*place));
-    EXPECT_EQ(all.size(), 5U); // each of 2^46 - 2^44 bytes
+    EXPECT_EQ(all.size(), 5U); // each piece has 2^46 - 2^44 bytes
     all.pop_back();
     EXPECT_TRUE(FarPlace::take(1ULL << 43, k_unit));
 }
@@ -202,7 +202,7 @@ TEST(CudaMemoryOperations, NeedAlignedWordsAndADriverThatHasThem)
     EXPECT_TRUE(failed_with(check_operations({{{write_32, {}, 0, 0}}}), ErrorCode::invalid_argument, "at 0x0"));
     EXPECT_TRUE(failed_with(check_operations({}), ErrorCode::invalid_argument, "memory operations is empty"));
     Core core;
-    core.driver = std::make_shared<Driver>(); // has no entry points
+    core.driver = std::make_shared<Driver>(); // a driver without any function
     EXPECT_TRUE(failed_with(read_operations(core, nullptr), ErrorCode::not_recordable,
                             "has no cuGraphBatchMemOpNodeGetParams"));
 }
@@ -229,7 +229,7 @@ TEST(CudaSemaphores, AreGivenToTheDriverAsTheyWere)
     EXPECT_TRUE(failed_with(check_semaphores({}), ErrorCode::invalid_argument, "no semaphores"));
 }
 
-/// The semaphore and the parameters that the fake driver of the test below returns.
+/// The semaphore and the parameters that the test's own driver functions return.
 CUexternalSemaphore g_semaphore = reinterpret_cast<CUexternalSemaphore>(0x10); // NOLINT: only passed on
 CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS g_signal{};
 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS g_wait{};
@@ -268,7 +268,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
     g_wait.params.keyedMutex.timeoutMs = 10;
     refused("it has a keyed mutex (key 0, 10 ms)");
     g_wait.params.keyedMutex.timeoutMs = 0;
-    g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // a flag that is valid only for signals
+    g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // a flag that is only valid for signals
     refused("flags 0x1, expected 0x2 at most");
     g_signal.params.keyedMutex.key = 1;
     EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable, "keyed mutex (key 1"));
@@ -276,7 +276,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
 
 TEST(CudaSemaphores, NeedADriverThatHasThem)
 {
-    const Driver driver; // has no entry points
+    const Driver driver; // a driver without any function
     EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable,
                             "has no cuGraphExternalSemaphoresSignalNodeGetParams"));
     EXPECT_TRUE(failed_with(read_wait(driver, nullptr), ErrorCode::not_recordable,

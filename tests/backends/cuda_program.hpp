@@ -2,7 +2,7 @@
 
 namespace warmgraph::backends::test {
 
-/// The same kernels as k_opencl_program; `sum` takes its scratch as dynamic shared memory.
+/// The same kernels as in k_opencl_program. Here `sum` uses dynamic shared memory for its scratch.
 inline constexpr const char* k_cuda_program = R"(
 #define INDEX (static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x))
 extern "C" __global__ void iota(int* x, int n) { int i = INDEX; if (i < n) x[i] = i; }

@@ -1,4 +1,4 @@
-// CUDA on the device that $WARMGRAPH_TEST_CUDA names, or on the first device.
+// The CUDA device for the conformance suite: the device in $WARMGRAPH_TEST_CUDA, or the first one.
 #include "conformance.hpp"
 #include "cuda_program.hpp"
 #include "warmgraph/backends/cuda.hpp"

@@ -1,4 +1,4 @@
-// Every OpenCL call goes through driver.hpp, which keeps the call's text for errors.
+// Every OpenCL call must go through driver.hpp, which keeps the text of the call for errors.
 #include <filesystem>
 #include <fstream>
 #include <regex>

@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Time passes only in sleep().
+/// A clock whose time passes only in sleep().
 class SleepClock final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override { return m_now; }
@@ -22,7 +22,7 @@ private:
     std::chrono::steady_clock::time_point m_now;
 };
 
-/// An event that is done after a number of queries.
+/// An event that is done after it was queried a given number of times.
 class AskedEvent final : public Event {
 public:
     explicit AskedEvent(int questions) : m_left(questions) {}

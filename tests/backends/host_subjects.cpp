@@ -1,4 +1,5 @@
-// The backends that need no device: the fake one, and the CUDA backend over a driver that runs on the host.
+// The backends that need no device: the fake backend, and the CUDA backend with the fake driver, which runs on the
+// host.
 #include "conformance.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -35,7 +36,8 @@ Subject cuda(const std::string& name, bool takes_kernels)
 
 std::vector<Subject> subjects()
 {
-    // Bulk memory work through the host (as with a driver that has no PTX compiler), and by the backend's kernels.
+    // The last two do bulk memory work through the host (as with a driver that has no PTX compiler), and with the
+    // backend's kernels.
     return {fake(), cuda("cuda_fake", false), cuda("cuda_fake_with_bulk_kernels", true)};
 }
 

@@ -1,4 +1,5 @@
-// Sets PoCL's folder for compiled kernels before the first OpenCL call. One file of each binary includes this.
+// Sets the folder for PoCL's compiled kernels before the first OpenCL call. One file of each test program includes this
+// header.
 #pragma once
 
 #include <cstdlib>
@@ -9,8 +10,8 @@ namespace warmgraph::backends::test {
 
 inline const bool k_has_own_pocl_cache = [] {
     static const warmgraph::test::TempDir folder;
-    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // ctest sets a folder that all tests share
-    ::unsetenv("POCL_KERNEL_CACHE"); // off, an image would lack later launches' functions (NOTES.md)
+    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // keeps a folder that is set: ctest sets one for all tests
+    ::unsetenv("POCL_KERNEL_CACHE"); // if the cache was off, an image would lack functions of later launches (NOTES.md)
     return true;
 }();
 

@@ -1,5 +1,5 @@
-// PoCL's program binary must contain enough for a later process to compile nothing (backends/opencl/NOTES.md). Each
-// step is a process of its own with an empty PoCL cache, so this binary makes no OpenCL call before it forks.
+// PoCL's program binary must contain so much that a later process compiles nothing (backends/opencl/NOTES.md). Each
+// step runs in its own process with an empty PoCL cache, so this program makes no OpenCL call before it forks.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -69,7 +69,7 @@ Bytes read(const std::filesystem::path& path)
     return {view.begin(), view.end()};
 }
 
-/// The compiled work-group functions in PoCL's cache.
+/// The names of the compiled work-group functions in PoCL's cache.
 std::set<std::string> compiled(const std::filesystem::path& cache)
 {
     std::set<std::string> found;
@@ -82,7 +82,7 @@ std::set<std::string> compiled(const std::filesystem::path& cache)
 /// Runs `body` in a new process and returns its result.
 int in_new_process(const std::function<int()>& body) { return ChildProcess(body).wait(); }
 
-/// Two functions of one program: the second is launched after the first one's image was read.
+/// Records two functions of one program. The second one is launched after the image of the first one was read.
 int record(const TempDir& cache, const TempDir& images)
 {
     const Machine machine(cache.path());

@@ -1,5 +1,5 @@
-// Failures to build a stored image: some mean that the image is useless, others do not. The loader is a fake whose
-// clBuildProgram fails on request (tests/fakes/faulty_opencl).
+// Building a stored image fails. Some failures mean that the image is useless, others do not. The loader is a fake
+// whose clBuildProgram fails on request (tests/fakes/faulty_opencl).
 #define CL_TARGET_OPENCL_VERSION 300
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Opening OpenCL devices ahead, with right and wrong settings.
+// Opens OpenCL devices ahead of their use, with right and with wrong settings.
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -20,7 +20,7 @@ using warmgraph::test::never_destroyed;
 TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
 {
     const int status = ChildProcess([] {
-                           ::setenv("OCL_ICD_VENDORS", "/nonexistent/", 1); // the ICD loader's folder of drivers
+                           ::setenv("OCL_ICD_VENDORS", "/nonexistent/", 1); // where the ICD loader looks for drivers
                            const auto devices = make_opencl_backend()->devices();
                            const bool says_cure =
                                !devices && devices.error().message.find("pocl-opencl-icd") != std::string::npos;
@@ -29,7 +29,8 @@ TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
     EXPECT_EQ(status, 0);
 }
 
-// Opens devices in a child with $WARMGRAPH_OPENCL = `library`. It exits with 0 for `code` and a text with `cure`.
+// In a child, opens devices with $WARMGRAPH_OPENCL set to `library`. Returns 0 if the error has the code `code` and a
+// text that contains `cure`.
 int fails_with_loader(const char* library, ErrorCode code, std::string_view cure)
 {
     return ChildProcess([=] {
@@ -59,8 +60,8 @@ TEST(OpenclOpen, FindsTheLoaderThatIsThereLater)
 
 TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
 {
-    // Each round is a new process, because PoCL initialises itself once; the second thread starts in the middle of
-    // that.
+    // Each round runs in a new process, because PoCL initialises itself only once. The second thread starts while PoCL
+    // initialises itself.
     for (int i = 0; i < 5; ++i) {
         const int status = ChildProcess([] {
                                bool first = false, second = false;

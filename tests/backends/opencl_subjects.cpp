@@ -1,4 +1,4 @@
-// OpenCL with each of its ways to replay.
+// The OpenCL device for the conformance suite, with each way to replay that it has.
 #include "conformance.hpp"
 #include "opencl_environment.hpp"
 #include "opencl_program.hpp"

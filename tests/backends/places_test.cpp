@@ -1,4 +1,4 @@
-// The values in a raw node of each kind, and their places.
+// Tests the values in raw nodes of each kind, and the places of the values.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(Places, AreWhatANodeMayHoldThatFollowsSomething)
 {
     using enum PlaceKind;
     using Places = std::vector<Place>;
-    EXPECT_EQ(places_of(kernel()), (Places{{parameter, 0}, {parameter, 1}, {attribute, 0}})); // no local memory
+    EXPECT_EQ(places_of(kernel()), (Places{{parameter, 0}, {parameter, 1}, {attribute, 0}})); // has no local memory
     EXPECT_EQ(places_of(RawCopy{}), (Places{{source, 0}, {destination, 0}}));
     EXPECT_EQ(places_of(RawFill{}), (Places{{destination, 0}}));
     EXPECT_EQ(places_of(batch()), (Places{{operation, 0}, {operation, 1}}));

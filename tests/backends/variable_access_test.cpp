@@ -1,4 +1,4 @@
-// Which code may write a module's variables.
+// Tests which code may write the variables of a module.
 
 #include "cubin/variable_access.hpp"
 #include "matchers.hpp"
@@ -80,7 +80,7 @@ TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
                               "a"); // CUDA's runtime asks so for managed variables, before any module is loaded
     EXPECT_THAT(m_access.asked(), ElementsAre(asked(nullptr, {"a"})));
     m_access.module_of_library(m_module, m_library);
-    m_access.module_of_library(m_other, m_library); // in another context
+    m_access.module_of_library(m_other, m_library); // the same library in another context
     m_access.asked_of_library(m_library, "b");
     EXPECT_THAT(m_access.asked(), UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
     EXPECT_EQ(m_access.count(), 2U);

@@ -1,4 +1,4 @@
-// Each case runs in its own process, which ends by std::exit.
+// Tests hooks that run at exit. Each case runs in its own process, which ends with std::exit.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace warmgraph::test::exit_hook_test {
 namespace {
 
-/// The text that `body` and its hooks write into a pipe, in a child that calls exit after `body`.
+/// Runs `body` in a child that then calls exit. Returns the text that `body` and its hooks write into a pipe.
 template <class Body>
 std::string written_until_exit(Body body)
 {

@@ -1,4 +1,4 @@
-// The real FileSystem against odd files and folders.
+// Tests the real FileSystem with unusual files and folders.
 #include <fstream>
 
 #include <signal.h>
@@ -90,7 +90,8 @@ TEST_F(PosixFiles, DoesNotWriteThroughALink)
     EXPECT_FALSE(fs::exists(at("target")));
 }
 
-/// A batch system's limit on file sizes raises SIGXFSZ. The library must not let the signal end the process.
+/// A batch system may limit the size of files. A write beyond the limit raises SIGXFSZ, and the library must not let
+/// this signal end the process.
 TEST_F(PosixFiles, AWriteThatFailsHalfwayLeavesNothing)
 {
     const std::string big(100'000, 'x');

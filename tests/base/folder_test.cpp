@@ -1,4 +1,4 @@
-// A folder that is opened once. Everything in it is reached by descriptor, and links are not followed.
+// Tests a folder that is opened once: everything in it is reached through the descriptor, and links are not followed.
 #include <fstream>
 #include <functional>
 
@@ -15,12 +15,12 @@
 
 namespace {
 
-/// Runs right after a folder was made: the moment in which another user of the machine may act.
+/// Runs just after a folder was made: at this moment another user of the machine may act.
 std::function<void(const std::string& name)> s_after_mkdir;
 
 } // namespace
 
-// The library's calls come here: a function of the program hides the C library's.
+// Hides the C library's function: the library's calls come to this function of the program.
 extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_mkdirat, folder, name, mode));
@@ -151,7 +151,7 @@ TEST_F(OpenedFolder, IsNotMadeAgainForWhatLiesBelow)
     EXPECT_FALSE(fs::exists(m_root));
 }
 
-/// Another user replaces the folder by a link to one of our folders, between mkdir() and the setting of the mode.
+/// Between mkdir() and the setting of the mode, another user replaces the folder by a link to a folder of this user.
 TEST_F(OpenedFolder, ALinkThatIsSwappedInAfterMkdirIsNotTouched)
 {
     const fs::path victim = m_dir.path() / "victim";

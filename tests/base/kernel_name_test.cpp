@@ -1,4 +1,4 @@
-// Kernel names in readable form: real ones, and hostile ones from a file.
+// Tests kernel names in readable form: real names, and hostile names from a file.
 #include <string>
 #include <vector>
 
@@ -12,13 +12,14 @@ using testing::Le;
 
 constexpr std::size_t k_longest = 120;
 
-/// "1pI1pI...1AS1_ES2_E...": each type is a pair of the previous type, so the name has 2^depth parts.
+/// The mangled name "1pI1pI...1AS1_ES2_E...": each type in it is a pair of the type before, so the readable name has
+/// 2^depth parts.
 std::string doubling(std::size_t depth)
 {
     const std::string digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     std::string name = "_Z1f", ends;
     for (std::size_t i = 0; i < depth; ++i) {
-        const std::size_t type = depth + i; // the templates' names come first
+        const std::size_t type = depth + i; // numbered after the names of the templates
         name += "1pI";
         const std::string number = type == 0    ? ""
                                    : type <= 36 ? std::string{digits[type - 1]}
@@ -66,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Plain, KernelNames,
                                          Named{"_ZN", "_ZN"}, Named{"_ZNE", "_ZNE"}, Named{"_Z99x", "_Z99x"},
                                          Named{"a\x1b[2J", "a\\x1b[2J"}, Named{"<(", "<("}, Named{">)", ">)"}));
 
-/// Names that are too long for the demangler.
+/// Names that the demangler cannot read, because they are too long.
 INSTANTIATE_TEST_SUITE_P(
     Long, KernelNames,
     testing::Values(
@@ -103,7 +104,7 @@ TEST(KernelName, IsNeverCutInsideACharacter)
     }
 }
 
-/// c++filt needs gigabytes for the longer names.
+/// For the longer of these names, c++filt needs gigabytes of memory.
 TEST(KernelName, OfAFewBytesThatMeanGigabytesIsShortAndQuick)
 {
     EXPECT_EQ(readable_kernel_name(doubling(3)), "f");

@@ -1,4 +1,4 @@
-// Advisory locks: exclusive among threads and processes, and released when their holder ends.
+// Tests advisory locks: only one thread or process has a lock, and it is released when its holder ends.
 #include <atomic>
 #include <cerrno>
 #include <fstream>
@@ -20,13 +20,13 @@
 
 namespace {
 
-std::function<void()> s_before_flock; // once
-int s_flock_fails_with = 0;           // errno
+std::function<void()> s_before_flock; // runs once, before the next flock()
+int s_flock_fails_with = 0;           // the errno with which flock() fails; 0: it works
 bool s_refuses_modes = false;
 
 } // namespace
 
-// The library's calls come here: a function of the program hides the C library's.
+// Hides the C library's function: the library's calls come to this function of the program.
 extern "C" int flock(int file, int operation) noexcept
 {
     if (s_before_flock && (operation & LOCK_EX) != 0) std::exchange(s_before_flock, nullptr)();
@@ -133,7 +133,7 @@ TEST_F(Lock, OnARemovedFileLocksNobodyOut)
 
 TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
 {
-    s_before_flock = [this] { fs::remove(m_path); }; // its holder removes it, and releases it right afterwards
+    s_before_flock = [this] { fs::remove(m_path); }; // the holder removes its file, and then releases the lock
     const auto lock = try_lock();
     ASSERT_NE(lock, nullptr);
     EXPECT_TRUE(fs::exists(m_path));
@@ -143,7 +143,7 @@ TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
 TEST_F(Lock, OfAFileThatAnotherTookTheNameOfIsNotTaken)
 {
     std::unique_ptr<FileLock> theirs;
-    s_before_flock = [&] { // its holder removes it; another process makes and locks the next one
+    s_before_flock = [&] { // the holder removes the file; another process makes a new file and locks it
         fs::remove(m_path);
         theirs = try_lock();
     };
@@ -151,7 +151,7 @@ TEST_F(Lock, OfAFileThatAnotherTookTheNameOfIsNotTaken)
     EXPECT_NE(theirs, nullptr);
 }
 
-/// `ln secret lock`: the file behind the name is not the library's.
+/// After `ln secret lock`, the file with this name does not belong to the library.
 TEST_F(Lock, OnAFileOfAnotherNameLeavesItAsItIs)
 {
     const fs::path secret = m_dir.path() / "secret";
@@ -193,7 +193,7 @@ TEST_F(Lock, OnAFileOfAnotherNameLeavesItAsItIs)
     }
 }
 
-/// `cp -al cache backup`: the file is the library's, and its lock may be held.
+/// After `cp -al cache backup`, the file has two names but belongs to the library, and its lock may be held.
 TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
 {
     const auto mine = try_lock();
@@ -202,7 +202,8 @@ TEST_F(Lock, OnAFileWithABackupOfTheSameModeIsHeldByOne)
     EXPECT_EQ(try_lock(), nullptr);
 }
 
-// Holders remove the file before they release the lock. A thread with the old file open must not believe its lock.
+// Holders remove the file before they release the lock. A thread that still has the old file open must not believe that
+// it has the lock.
 TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
 {
     constexpr int k_threads = 4;
@@ -229,7 +230,7 @@ TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
     EXPECT_GT(entered, 0);
 }
 
-/// NFS without lockd, Lustre without its lock option, and FUSE.
+/// NFS without lockd, Lustre without its lock option, and FUSE have no locks.
 TEST_F(Lock, IsGivenToEverybodyByAFileSystemWithoutLocks)
 {
     for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
@@ -241,7 +242,7 @@ TEST_F(Lock, IsGivenToEverybodyByAFileSystemWithoutLocks)
     s_flock_fails_with = 0;
 }
 
-/// A network share whose mount sets all modes.
+/// On a network share, the mount options may set the modes of all files, so setting a mode fails.
 TEST_F(Lock, WhatHasItsModeIsNotGivenItAgain)
 {
     s_refuses_modes = true;
@@ -254,7 +255,7 @@ TEST_F(Lock, WhatHasItsModeIsNotGivenItAgain)
     EXPECT_TRUE(failed_with(refused, ErrorCode::permission_denied, "cannot set the mode of"));
 }
 
-/// Text that a program prints must not get into a file that the library holds open.
+/// Text that a program prints must not go into a file that the library has open.
 TEST_F(Lock, LiesAboveTheStandardStreamsThatAProgramClosed)
 {
     ChildProcess child([&] {

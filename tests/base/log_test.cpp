@@ -1,4 +1,4 @@
-// The logger is made once a process, so every case runs in a child that sets its own environment.
+// Tests the log. A process makes the logger only once, so every case runs in a child that sets its own environment.
 #include <fstream>
 #include <sstream>
 
@@ -12,7 +12,8 @@
 namespace warmgraph::test::log_test {
 namespace {
 
-/// The text that a process with this WARMGRAPH_LOG prints to standard error when it logs one line at each level.
+/// Logs one line at each level in a process with this WARMGRAPH_LOG. Returns the text that the process prints to
+/// standard error.
 std::string printed_at(const char* level)
 {
     const TempDir dir;
@@ -77,7 +78,8 @@ TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
                                          printed_at("warn"));
 }
 
-/// The lines that a receiver gets of one line per level, e.g. "2 saved decode|3 odd|", and 0 when the child succeeded.
+/// Logs one line at each level to a receiver. Returns the lines that it gets, e.g. "2 saved decode|3 odd|", and 0 when
+/// the child succeeded.
 std::string received_at(const char* level)
 {
     const TempDir dir;
@@ -93,7 +95,7 @@ std::string received_at(const char* level)
         const bool is_set = set_log_receiver([&](spdlog::level::level_enum at, const std::string& line) {
             lines << static_cast<int>(at) << " " << line << "|";
             refused_within = !set_log_receiver({});
-            log().error("from within"); // dropped; otherwise the receiver would call itself for ever
+            log().error("from within"); // must be dropped: otherwise the receiver would call itself for ever
         });
         log().debug("a detail");
         log().info("saved {}", "decode");

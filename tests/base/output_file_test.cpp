@@ -1,4 +1,5 @@
-// A file that a user names as an output: it is written completely or stays unchanged, and a device stays a device.
+// Tests a file that a user names as an output: it is either written completely or not changed, and a device stays a
+// device.
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -89,7 +90,8 @@ TEST_F(Outputs, GoWhereALinkPoints)
     EXPECT_FALSE(write(at("circle"), "new").has_value());
 }
 
-/// H19: in a folder where other users may write, they may plant a link or a file under the name that a program uses.
+/// Promise H19: in a folder that other users may write, they may make a link or a file with the name that a program
+/// uses.
 TEST_F(Outputs, OfAProgramsOwnNameReplaceNothingButAFileOfThisUsers)
 {
     const auto write_unnamed = [&](const std::string& name) -> Result<void> {

@@ -1,4 +1,4 @@
-// Text from outside, made safe for a terminal.
+// Tests that text from outside is made safe for a terminal.
 #include <array>
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ TEST(Printable, EscapesControlsAndWhatIsNoUtf8)
     EXPECT_EQ(printable("\xff\xc0\xaf\xed\xa0\x80"), "\\xff\\xc0\\xaf\\xed\\xa0\\x80");
 }
 
-/// H19: U+202E shows "exe.txt" for "txt.exe"; others hide a part of a name, or break a line.
+/// Promise H19: U+202E lets a terminal show "exe.txt" for "txt.exe". Other characters hide a part of a name, or break a
+/// line.
 TEST(Printable, EscapesWhatChangesHowTheRestIsShown)
 {
     constexpr std::array k_unseen{"\u00ad", "\u061c", "\u180e",     "\u200b",     "\u200d",    "\u200e", "\u200f",

@@ -1,4 +1,4 @@
-// Facts about this process.
+// Tests the facts that the library finds about its process.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -25,7 +25,7 @@
 namespace warmgraph::test::process_test {
 namespace {
 
-/// The build id that binutils reports for a file.
+/// The build id of a file, as readelf from binutils shows it.
 std::string readelf_build_id(const std::string& path)
 {
     struct Close {
@@ -75,7 +75,7 @@ TEST(Process, WhatIsNoElfFileHasNoBuildIdAndBlocksNobody)
                                     std::string("/proc/self/maps"), std::string()})
         EXPECT_FALSE(build_id_of_file(path)) << path;
 
-    // The headers of a real program with each byte of the first page damaged in turn: another id or none is right.
+    // Damages each byte in the first page of a real program in turn. The result may be another id or no id.
     std::vector<char> bytes(4096);
     ASSERT_TRUE(std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 4096));
     for (std::size_t at = 0; at < 1024; ++at) {
@@ -148,7 +148,7 @@ TEST(HostMappings, OfThisProcessHoldItsMemoryAndItsCode)
 {
     const HostMappings mappings = HostMappings::read();
     static const int s_here = 1;
-    const auto of_the_stack = ::getauxval(AT_RANDOM); // AddressSanitizer keeps local variables elsewhere
+    const auto of_the_stack = ::getauxval(AT_RANDOM); // an address on the stack, also with AddressSanitizer
     const auto at = [&](const void* address) { return mappings.at(reinterpret_cast<std::uintptr_t>(address)); };
     EXPECT_EQ(mappings.at(of_the_stack), "[stack]");
     ASSERT_TRUE(at(&s_here));
@@ -184,7 +184,7 @@ TEST(Process, OnlyTheOneOfThatNumberAndStartIsRunning)
     EXPECT_EQ(start_of_process(child), 0U);
 }
 
-/// The file lists fields after the program's name, which may contain brackets and blanks.
+/// In the file, the fields come after the program's name, which may contain brackets and spaces.
 TEST(Process, AStartIsFoundWhateverTheProgramIsCalled)
 {
     const std::uint64_t start = start_of_process(::getpid());

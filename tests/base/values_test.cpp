@@ -1,4 +1,4 @@
-// Digests, bytes, dtypes, error codes, phases and time as text.
+// Tests digests, bytes, dtypes, error codes, phases and times as text.
 #include <set>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace warmgraph::test::values_test {
 namespace {
 
-// Vectors of FIPS 180-4 (NIST, "SHA-256 examples").
+// The test vectors of FIPS 180-4 (NIST, "SHA-256 examples").
 TEST(Sha256, GivesTheStandardsVectors)
 {
     EXPECT_EQ(to_hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -87,7 +87,7 @@ TEST(DType, NamesComeBackAndAreAllDifferent)
 
 TEST(ErrorCode, EveryCodeHasItsOwnName)
 {
-    constexpr auto k_last = static_cast<std::size_t>(ErrorCode::partly_launched); // codes are 1 to this one
+    constexpr auto k_last = static_cast<std::size_t>(ErrorCode::partly_launched); // codes are 1 to this number
     std::set<std::string_view> names;
     for (std::size_t value = 1; value <= k_last; ++value) names.insert(to_string(static_cast<ErrorCode>(value)));
     EXPECT_EQ(names.size(), k_last);

@@ -1,4 +1,4 @@
-// Compiled programs and tuned configurations describe the devices that they fit.
+// Compiled programs and tuned configurations say which devices they fit.
 #include "artifact_fixture.hpp"
 
 namespace warmgraph::test::artifact_fit_test {

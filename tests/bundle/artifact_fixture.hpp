@@ -1,4 +1,4 @@
-// Compiled programs, tuned configurations and shape profiles, in a folder and in bundles.
+// A fixture with compiled programs, tuned configurations and shape profiles, in a folder and in bundles.
 #pragma once
 
 #include "bundle_fixture.hpp"
@@ -30,7 +30,7 @@ protected:
                           profile::Library(store.tier()).merge(m_profile).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }
-    /// The store's objects of each kind, as a bundle.
+    /// Makes a bundle of all objects in the store.
     static Bytes bundle_of(LocalStore& store, const bundle::WriteOptions& options = {}, Transfer* transfer = nullptr)
     {
         Bytes bytes;

@@ -1,4 +1,4 @@
-// Compiled programs, tuned configurations and profiles that are read from a bundle without unpacking it.
+// Compiled programs, tuned configurations and profiles are read from a bundle without unpacking it.
 #include "artifact_fixture.hpp"
 
 namespace warmgraph::test::artifact_layers_test {

@@ -1,4 +1,4 @@
-// Every kind of artifact: packed into a bundle, loaded into another folder, and hostile members on the way.
+// Every kind of artifact is packed into a bundle and loaded into another folder. Some bundles have hostile members.
 #include "artifact_fixture.hpp"
 
 namespace warmgraph::test::artifacts_test {
@@ -88,7 +88,7 @@ TEST_F(Artifacts, ThatAreDamagedInTheFolderStayOutOfABundle)
     EXPECT_NE(open_bundle(bytes).value()->find(member_name(m_module_name)), nullptr);
 }
 
-/// A hostile writer makes the bundle's digests match.
+/// The writer of the bundle is hostile, and has made the bundle's digests match.
 TEST_F(Artifacts, ThatAreHostileAreSkippedAndNamed)
 {
     precompile::CompiledProgram renamed = m_program;
@@ -155,7 +155,7 @@ TEST_F(Artifacts, NeedASignatureOfTheirOwnOrTheBundlesWhereThatIsRequired)
     ASSERT_TRUE(succeeded(precompile::ProgramLibrary(*signer, {key, {}, false}).put(m_program)));
     const Transfer by_itself = load(bundle_of(*signer), "c");
     EXPECT_EQ(by_itself.moved.at(store::ArtifactKind::compiled).count, 1U);
-    // The same, read from the bundle without unpacking it.
+    // Does the same with the bundle as a layer, which is read without unpacking it.
     const auto store = other("d");
     add_bundle(*store, plain, strict);
     EXPECT_TRUE(failed_with(precompile::ProgramLibrary(*store, {}).find(m_program.ingredients), ErrorCode::untrusted));

@@ -1,4 +1,4 @@
-// A cache folder, and bundles made from it.
+// A fixture with a cache folder, and bundles that are made from it.
 #pragma once
 
 #include "assemble_bundle.hpp"
@@ -16,7 +16,7 @@ using store::ArtifactKind;
 
 inline const bundle::Wanted k_all = [](const EntryHeader&) { return std::string{}; };
 
-/// "images/<digest>"
+/// The member's name, "images/<digest>".
 inline std::string image_name(const Bytes& image) { return to_text(store::Name(store::ImageName{sha256(image)})); }
 inline std::string entry_name(const Entry& entry) { return to_text(store::Name(entry.header.key)); }
 
@@ -33,7 +33,7 @@ inline Entry make_tombstone(const FunctionKey& function, int variant)
 
 class BundleTest : public StoreTest {
 protected:
-    /// Fills the store with two entries that share a compressible image, and one that has its own image.
+    /// Puts three entries into the store: two share an image that can be compressed, and one has its own image.
     void fill(LocalStore& store)
     {
         for (const Bytes& image : {m_shared, m_own}) take(store.publish_image(image));

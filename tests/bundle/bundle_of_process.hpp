@@ -1,4 +1,4 @@
-// A process that records, compiles, tunes and counts, and the bundle that it saves.
+// A fixture with a process that records, compiles, tunes and counts sizes, and the bundle that it saves.
 #pragma once
 
 #include "tuning_fixture.hpp"
@@ -14,7 +14,7 @@ protected:
         result.cache_dir = (dir.path() / folder).string();
         return result;
     }
-    /// y = x + 1, made by a new process.
+    /// The function y = x + 1, as a new process would make it.
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name, std::vector<Buckets> buckets = {})
     {
         const Program code = device.program("small", k_small_kernels);
@@ -27,7 +27,7 @@ protected:
             r.stream().launch(code, "add_one", launch, r["x"], r["y"]);
         });
     }
-    /// Calls with padding to one learnt size; before a size is learnt, calls are only counted.
+    /// Calls a function that pads to one learnt size. Until that size is learnt, calls are only counted.
     Outcome call_of_length(Cache& cache, std::int64_t count)
     {
         Buckets lengths;
@@ -61,7 +61,7 @@ protected:
         EXPECT_EQ(m_tuned, TuningOutcome::tuned);
         return *cache.save_cache_artifacts();
     }
-    /// After the bundle was loaded: only a function with a new name misses; programs and configurations are found.
+    /// Works with a loaded bundle. Only the function with a new name misses; programs and configurations are found.
     void expect_warm(Cache& cache)
     {
         work(cache, "other");
@@ -87,7 +87,7 @@ protected:
             .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
         std::filesystem::permissions(bundle_file(), std::filesystem::perms{0600});
     }
-    /// Damages one byte in each member of a kind.
+    /// Damages one byte in each member of this kind.
     static void damage_all_of(std::vector<std::byte>& bytes, store::ArtifactKind kind)
     {
         const auto opened = bundle::Bundle::open(bundle::over_bytes(bytes)).value();

@@ -1,4 +1,4 @@
-// A bundle as a tier of the typed store.
+// Tests a bundle as a tier of the typed store.
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/guards/evaluate.hpp"

@@ -1,4 +1,4 @@
-// Artifacts of one process, used from another folder and from a bundle, through the public interface on PoCL.
+// Artifacts of one process are used from another folder and from a bundle, through the public interface on PoCL.
 #include <fstream>
 
 #include "bundle_of_process.hpp"
@@ -71,7 +71,7 @@ TEST_F(Carried, IsReadWhereItLiesAndNothingIsUnpacked)
 TEST_F(Carried, ServesWithoutAFolder)
 {
     write_bundle(saved_work().bytes);
-    CacheOptions options = in("cache/CACHEDIR.TAG"); // this is a file
+    CacheOptions options = in("cache/CACHEDIR.TAG"); // this path is a file, not a folder
     options.bundles = {bundle_file()};
     Cache cache{options};
     expect_warm(cache);

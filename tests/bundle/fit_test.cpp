@@ -1,4 +1,4 @@
-// An entry's guards say whether the entry fits.
+// Whether an entry fits a machine is decided by its guards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The bytes of a bundle: written bundles read the same, and all other bytes are refused.
+// Tests the bytes of a bundle: a bundle that was written is read with the same contents, and any other bytes are
+// refused.
 #include <sys/stat.h>
 
 #include "bundle_fixture.hpp"
@@ -37,7 +38,7 @@ TEST_F(BundleFormat, HoldsEntriesWithTheirImagesOnce)
 TEST_F(BundleFormat, HasTheGuardsInTheIndex)
 {
     const Bytes bytes = make(*m_store);
-    /// Everything between header and index is replaced.
+    /// Replaces all bytes between the header and the index.
     Bytes damaged = bytes;
     const auto index = load<std::uint64_t>(ByteView{bytes}, bundle_at::index_offset);
     std::fill(damaged.begin() + bundle_at::end, damaged.begin() + static_cast<std::ptrdiff_t>(index), std::byte{0});
@@ -158,7 +159,7 @@ TEST(HostileBundle, WithSizesThatLieIsRefusedBeforeTheyAreAllocated)
             RawMember member = whole;
             (of_stored ? member.stored_size : member.size) = size;
             EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({member})), ErrorCode::corrupt)) << size;
-            member.stored_size = member.size = size; // the two sizes agree
+            member.stored_size = member.size = size; // both sizes are wrong, but equal
             EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({member})), ErrorCode::corrupt)) << size;
         }
         EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({whole}, size)), ErrorCode::corrupt)) << size;
@@ -169,15 +170,15 @@ TEST(HostileBundle, WithSizesThatLieIsRefusedBeforeTheyAreAllocated)
             EXPECT_TRUE(failed_with(open_hostile(bytes), ErrorCode::corrupt)) << "at " << at << ": " << size;
         }
     }
-    // The member's size is a thousand times its stored size, as a compressed frame of zeros gives.
+    // The member's size is a thousand times its stored size. A compressed frame of zeros really expands so far.
     const Bytes zeros(1 << 20);
     RawMember bomb = raw_member(2, "images/" + to_hex(sha256(zeros)), cachefmt::compress(zeros, 3, 0).value());
     bomb.codec = 1;
     bomb.size = zeros.size();
     ASSERT_GT(bomb.size, 1000 * bomb.stored_size);
     EXPECT_TRUE(failed_with(open_hostile(assemble_bundle({bomb})), ErrorCode::corrupt, "over the limit of 64 to 1"));
-    bomb.size = 64 * bomb.stored_size;               // less than the frame expands to
-    const Bytes assembled = assemble_bundle({bomb}); // must live as long as the open bundle
+    bomb.size = 64 * bomb.stored_size;               // the frame expands to more than this
+    const Bytes assembled = assemble_bundle({bomb}); // the bytes must live as long as the open bundle
     const auto opened = open_hostile(assembled);
     EXPECT_TRUE(!opened || failed_with((*opened)->content((*opened)->members().front()), ErrorCode::corrupt));
 }
@@ -214,7 +215,7 @@ TEST_F(BundleFormat, IsSignedAsAWhole)
         EXPECT_EQ(open_bundle(bytes).value()->key_id(), "release");
         EXPECT_TRUE(
             failed_with(open_bundle(bytes, {{}, {other}, false}), ErrorCode::untrusted, "or the signature is forged"));
-        // This bundle's signature over another bundle's index.
+        // Puts this bundle's signature over the index of another bundle.
         Bytes forged = make(*m_store, {.compress_above = 1 << 30});
         std::memcpy(forged.data() + 128, bytes.data() + 128, 128);
         reseal_bundle(forged);

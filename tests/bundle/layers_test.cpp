@@ -1,4 +1,4 @@
-// Bundles as layers below a cache folder.
+// Tests bundles as layers below a cache folder.
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 

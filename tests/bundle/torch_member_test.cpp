@@ -1,4 +1,5 @@
-// PyTorch's artifacts in a bundle: only in signed bundles, and used only when an accepted key signed the bundle.
+// PyTorch's artifacts in a bundle: they are only written into signed bundles, and only used when an accepted key signed
+// the bundle.
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
@@ -18,7 +19,7 @@ protected:
         return {.sign_with =
                     std::make_shared<const SigningKey>(SigningKey::generate(id, SignatureKind::hmac_sha256).value())};
     }
-    /// A signed bundle with the three entries, followed by PyTorch's artifacts.
+    /// Makes a signed bundle with the three entries, followed by PyTorch's artifacts.
     Bytes signed_bundle()
     {
         Bytes bytes;
@@ -30,7 +31,7 @@ protected:
         EXPECT_TRUE(succeeded(writer.finish()));
         return bytes;
     }
-    /// A bundle of a hostile or old writer: it has the member, but no signature.
+    /// Makes the bundle of a hostile writer or an old version: it has PyTorch's artifacts, but no signature.
     Bytes unsigned_bundle()
     {
         const Bytes object = getter(*m_origin)(m_name).value().value();
@@ -137,7 +138,7 @@ TEST_F(TorchMember, IsCopiedIntoASignedBundleAndLeftOutOfAnother)
     EXPECT_TRUE(open_bundle(copy, m_trust).value()->find(to_text(m_name)) != nullptr);
 }
 
-/// H19: the new bundle's signature would vouch for the member.
+/// Promise H19: if the member was copied, the signature of the new bundle would vouch for it.
 TEST_F(TorchMember, IsNotCopiedIntoASignedBundleWhereLoadingRefusesIt)
 {
     const Bytes unsigned_one = unsigned_bundle(), strangers = signed_bundle();

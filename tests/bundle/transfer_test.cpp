@@ -1,4 +1,4 @@
-// Objects move out of a folder into a bundle, and from there into another folder.
+// Objects are moved from a folder into a bundle, and from there into another folder.
 #include "bundle_fixture.hpp"
 
 namespace warmgraph::test::transfer_test {
@@ -79,7 +79,7 @@ TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
     EXPECT_THAT(why(transfer.skipped, entry_name(refused)), HasSubstr("records of refusals are not copied"));
     EXPECT_THAT(why(transfer.skipped, entry_name(m_entries[2])), HasSubstr("missing or damaged"));
     EXPECT_EQ(open_bundle(bytes).value()->members().size(), 3U);
-    // Tombstones are not loaded either: a hostile bundle may contain one.
+    // Loading also skips tombstones, because a hostile bundle may contain one.
     const auto file = m_store->tier().get(refused.header.key, {1 << 20});
     const Bytes entry = (**file).bytes.value();
     const Bytes hostile = assemble_bundle({raw_member(1, entry_name(refused), {}, entry)});
@@ -99,7 +99,8 @@ TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
     EXPECT_THAT(store->check().value(), IsEmpty());
 }
 
-/// Otherwise one damaged image would end `bundle merge` and `bundle strip`, or would be copied into the new bundle.
+/// Otherwise one damaged image would make `bundle merge` and `bundle strip` fail, or would be copied into the new
+/// bundle.
 TEST_F(BundleTransfer, CopiesNoGraphWhoseImageIsDamaged)
 {
     Bytes bytes = make(*m_store);
@@ -160,7 +161,7 @@ TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
     for (const Member& member : opened->members()) EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
 }
 
-/// H19: unpack() leaves both out.
+/// Promise H19: unpack() does not load either of them.
 TEST_F(BundleTransfer, CopiesNeitherTombstonesNorWhatNeedsADamagedImage)
 {
     const Bytes whole = make(*m_store);

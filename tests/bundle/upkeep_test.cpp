@@ -1,4 +1,4 @@
-// H18: `check` and `repair` of a folder use the same readers as the product.
+// Promise H18: `check` and `repair` of a folder use the same readers as the product.
 #include <sys/stat.h>
 
 #include "artifact_fixture.hpp"
@@ -22,7 +22,7 @@ protected:
         const std::string file = store::file_name(name);
         return m_root / store::row_of(name.kind).folder / file.substr(0, 2) / file;
     }
-    /// The findings of check(), as "path: code". check() must change nothing.
+    /// Runs check(), which must change nothing. Returns its findings as (path, code).
     std::vector<std::pair<std::string, ErrorCode>> found() const
     {
         const auto before = snapshot(m_root);

@@ -1,4 +1,4 @@
-/* Functions without a callback, preloaded entries, foreign graphs, and functions that only some devices have. */
+/* Tests functions without a callback, preloaded entries, foreign graphs, and functions that only some devices have. */
 #include <string.h>
 
 #include "checks.h"
@@ -10,7 +10,7 @@ static wg_function_spec versioned_spec(const char* name)
     return spec;
 }
 
-/* Records add_one under these names. */
+/* Records add_one under each of these names. */
 static void record(const char* folder, const char* const* names, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -109,7 +109,7 @@ void entries_are_preloaded(void)
     }
     struct seen seen = {0};
     wg_preload_options options = {.size = sizeof options};
-    options.threads = 1; /* with several threads, reports come in the order of completion */
+    options.threads = 1; /* one thread, because several threads report in the order in which they finish */
     options.urgency = last_name_first;
     options.progress = note;
     options.user = &seen;
@@ -141,12 +141,12 @@ void entries_are_preloaded(void)
         CHECK(holds(y, 2, 1));
         OK(wg_function_destroy(functions[i]));
     }
-    OK(wg_cache_preload(cache, NULL, &preload)); /* no functions are left to preload */
+    OK(wg_cache_preload(cache, NULL, &preload)); /* all functions are preloaded already */
     OK(wg_preload_destroy(preload));
     OK(wg_preload_destroy(NULL));
     FAILS(wg_cache_preload(NULL, NULL, &preload), wg_invalid_argument, "cache is null");
     CHECK(preload == NULL);
-    OK(wg_cache_preload(cache, NULL, NULL)); /* without an object, the preload continues in the background */
+    OK(wg_cache_preload(cache, NULL, NULL)); /* no object is returned, so the preload continues in the background */
     options.wait = 9;
     FAILS(wg_cache_preload(cache, &options, &preload), wg_invalid_argument, "wait is 9");
     options.size = 4;
@@ -323,7 +323,7 @@ void restored_graphs_are_verified_on_demand(void)
     end(&it);
 }
 
-/* Structs of a program that was compiled with the first headers of version 0.1.0. */
+/* The structs are those of a program that was compiled with the first headers of version 0.1.0. */
 void structs_of_older_callers_are_taken(void)
 {
     enum { k_old_spec = 160, k_old_options = 80 };

@@ -1,4 +1,4 @@
-/* The artifacts that a process made or used, as bytes that another folder loads, and as a bundle that is read in
+/* Takes the artifacts that a process made or used as bytes, which another folder loads, and as a bundle that is read in
  * place. */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static wg_cache* open_with_bundle(const char* folder, const char* bundle)
     return open_with(options);
 }
 
-/* No other test compiles this text. A cache saves only programs that it compiled itself. */
+/* No other test compiles this program, because a cache only saves programs that it compiled itself. */
 static const char* const k_own_kernel = "__kernel void add_one(__global const float* x, __global float* y) { size_t i "
                                         "= get_global_id(0); y[i] = x[i] + 1; }";
 

@@ -1,4 +1,4 @@
-/* The C interface, used from C11 like a program does: it records, replays, and fails with code and text. */
+/* Uses the C interface from C11 as a program does: it records, replays, and gets errors with a code and a text. */
 #include <stdio.h>
 
 #include "checks.h"

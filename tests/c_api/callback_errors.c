@@ -1,13 +1,13 @@
-/* Errors inside a callback: the call returns their code and text. */
+/* Tests errors inside a callback: the call must return their code and text. */
 #include <stdio.h>
 #include <string.h>
 
 #include "checks.h"
 
-/* Wraps the callback with policy off, so that it runs once, and calls it. */
+/* Wraps the callback with the policy "off", so that it runs only once, and calls the function. */
 static wg_status run_once(wg_callback callback, void* user)
 {
-    static int number; /* each cache is a new one, because a name is unique in its cache */
+    static int number; /* makes a new cache for each function, because a name is unique in its cache */
     char name[32];
     snprintf(name, sizeof name, "once%d", number++);
     wg_function_spec spec = vector_spec("once");
@@ -64,7 +64,7 @@ static int refuses_everything(wg_recorder* recorder, void* user)
 
 void wrong_recorder_calls_keep_their_text(void)
 {
-    /* The callback returns 0, but work that it could not enqueue would be missing. */
+    /* The callback returns 0 without some work that it could not enqueue. So the call must fail. */
     FAILS(run_once(refuses_everything, NULL), wg_invalid_argument, "'once' asks for 'weights', which is not declared");
 }
 
@@ -130,7 +130,7 @@ void a_callback_gives_its_own_reason(void)
     const wg_function_spec spec = vector_spec("says_why");
     const wrapped it = wrap_in(open_cache("says_why", wg_policy_read_write), &spec, says_why, &runs);
     wg_report* report = NULL;
-    runs = 0; /* the eager run succeeds, and the first capture fails */
+    runs = 0; /* the eager run succeeds, then the first capture fails */
     CHECK(call(&it) == wg_outcome_refused && holds(it.y, 1, 1));
     OK(wg_function_report(it.function, &report));
     CHECK(strcmp(wg_report_reason(report), "it counts its runs") == 0);

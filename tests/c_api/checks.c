@@ -1,4 +1,4 @@
-#define _XOPEN_SOURCE 700 /* mkdtemp, nftw */
+#define _XOPEN_SOURCE 700 /* for mkdtemp and nftw */
 
 #include "checks.h"
 
@@ -209,7 +209,7 @@ wg_outcome call_add_one(wg_cache* cache)
     wrapped it = wrap_in(cache, &spec, add_one, NULL);
     const wg_outcome outcome = call(&it);
     CHECK(holds(it.y, 1, 1));
-    it.cache = NULL; /* the cache belongs to the caller */
+    it.cache = NULL; /* the caller owns the cache */
     end(&it);
     return outcome;
 }

@@ -1,9 +1,9 @@
-/* Memory contents in an entry: constants, and bytes that were never written (`strict`). */
+/* Tests memory contents in an entry: constants, and bytes that were never written (`strict`). */
 #include <string.h>
 
 #include "checks.h"
 
-/* y = x + table */
+/* A callback that computes y = x + table. */
 static int add_table(wg_recorder* recorder, void* user)
 {
     (void)user;
@@ -34,7 +34,7 @@ void constants_come_with_the_entry(void)
     end(&it);
 
     spec.name = "add_table", spec.max_constant_bytes = 0;
-    memset(&constant.memory, 0, sizeof constant.memory); /* no memory here: the entry has the contents */
+    memset(&constant.memory, 0, sizeof constant.memory); /* no memory is given, because the entry has the contents */
     it = load_from(open_cache("constants", wg_policy_require_hit), &spec);
     CHECK(call(&it) == wg_outcome_replayed && holds(it.y, 100, 2));
     end(&it);
@@ -56,7 +56,7 @@ void constants_come_with_the_entry(void)
 
 #ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps local variables on stacks of its own */
 
-/* Two ints on the stack; only the first is set. */
+/* Copies two ints from the stack, of which only the first was set. */
 __attribute__((noinline)) static void half_initialised(unsigned char* to)
 {
     volatile unsigned char fields[8];

@@ -1,9 +1,9 @@
-/* Stored entries, listed for a program that knows only a function's name. */
+/* Lists stored entries for a program that knows only the name of a function. */
 #include <string.h>
 
 #include "checks.h"
 
-/* Copies the text behind `"name":"`, up to the next quote. */
+/* Copies the text that follows `"name":"`, up to the next quote. */
 static const char* text_of(const char* json, const char* name, char* out, size_t capacity)
 {
     char begin[64] = "\"";

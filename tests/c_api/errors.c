@@ -1,4 +1,4 @@
-/* Refused calls: every failure has its code and a text that says what to pass instead. */
+/* Tests calls that are refused: every failure has its code, and a text that says what the caller must pass instead. */
 #include <pthread.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ static void* look_at_last_error(void* empty)
 {
     *(int*)empty = wg_last_error()[0] == '\0';
     wg_device_close(NULL);
-    wg_buffer_memory(NULL); /* this fails and sets the error of this thread only */
+    wg_buffer_memory(NULL); /* this call fails, and sets the error of this thread only */
     return NULL;
 }
 
@@ -21,7 +21,7 @@ void the_last_error_belongs_to_its_thread(void)
     CHECK(empty);
     CHECK(contains(wg_last_error(), "device is null"));
     OK(wg_device_synchronize(g_device));
-    CHECK(contains(wg_last_error(), "device is null")); /* a success does not change the last error */
+    CHECK(contains(wg_last_error(), "device is null")); /* a call that succeeds does not change the last error */
 }
 
 static int never_called(wg_recorder* recorder, void* user)

@@ -1,4 +1,4 @@
-/* Successful calls: devices, caches, functions, scalars, forks, events, states, reports. */
+/* Tests calls that succeed: devices, caches, functions, scalars, forks, events, states, reports. */
 #include <stdio.h>
 #include <string.h>
 
@@ -266,7 +266,7 @@ void scalars_are_patched_at_every_call(void)
     }
 }
 
-/* y = (x + 1) + (2 filled) + x; the left sides of the two sums run in two streams */
+/* A callback that computes y = (x + 1) + (2 filled) + x. The two parts that are added run in two streams. */
 static int fork_and_join(wg_recorder* recorder, void* user)
 {
     (void)user;
@@ -319,7 +319,7 @@ void events_order_streams(void)
     DESTROY_BUFFERS(x, y);
 }
 
-/* state += x, over as many elements as x has */
+/* A callback that computes state += x for all elements of x. */
 static int accumulate(wg_recorder* recorder, void* user)
 {
     (void)user;
@@ -365,7 +365,7 @@ void states_move_and_tensors_change_shape(void)
     part.rank = 1;
     part.sizes = half;
     OK(wg_call(function, wg_device_stream(g_device), &part, 1, &outcome));
-    CHECK(outcome == wg_outcome_recorded); /* another variant */
+    CHECK(outcome == wg_outcome_recorded); /* recorded, because this is another variant */
     float values[k_count];
     OK(wg_device_synchronize(g_device));
     OK(wg_buffer_download(there, values, k_bytes, 0));
@@ -436,7 +436,7 @@ void policies_and_unusable_folders_are_obeyed(void)
     OK(wg_cache_close(cache));
 }
 
-/* Calls add_one once in a new cache; returns the outcome and the number of untrusted entries. */
+/* Calls add_one once in a new cache with these keys. Returns the outcome, and the number of untrusted entries. */
 static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count,
                                uint64_t* untrusted)
 {

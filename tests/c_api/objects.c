@@ -1,10 +1,10 @@
-/* The functions for Python bindings: simple tensors, and no objects where there is no Python. */
+/* Tests the functions for Python bindings with simple tensors, and without Python's objects, because no Python runs. */
 #include <string.h>
 
 #include "checks.h"
 #include "warmgraph/python.h"
 
-/* DLTensor of dlpack.h, version 1. */
+/* The structure DLTensor of dlpack.h, version 1. */
 struct dl_tensor {
     void* data;
     int32_t device_type, device_id, rank;
@@ -21,7 +21,7 @@ static int copy_of(void* object, void* dltensor)
     return 0;
 }
 
-static char a, b, c; /* stand for Python objects */
+static char a, b, c; /* their addresses take the place of Python objects */
 
 void events_of_dictionaries_are_counted(void)
 {
@@ -98,7 +98,7 @@ void tensors_are_looked_at(void)
     CHECK(looks[1].rank == 0 && looks[1].alignment == 0 && looks[0].device_type == one.device_type);
     CHECK(own[0] == 4096 && own[1] == 8192);
     CHECK(wg_tensors_are_there(copy_of, tensors, looks, 3) == 1);
-    wide.sizes = strides; /* the descriptions have copies of the sizes */
+    wide.sizes = strides; /* must have no effect, because the descriptions have copies of the sizes */
     CHECK(wg_tensors_are_there(copy_of, tensors, looks, 3) == 0);
     one.strides = NULL;
     CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 10) < 0);

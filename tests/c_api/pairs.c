@@ -1,4 +1,4 @@
-/* Pairs: the forward half computes y = x + 1 and saves a value; the backward half computes dx = 2 * this value. */
+/* Tests pairs. The forward half computes y = x + 1 and saves a value; the backward half computes dx = 2 * that. */
 #include "checks.h"
 
 static int forward(wg_recorder* recorder, void* user)
@@ -83,7 +83,7 @@ void pairs_are_recorded_together(void)
         OK(wg_pair_forward(pair, stream, to_forward, 2, &second, NULL));
         FAILS(wg_pair_backward(pair, stream, first, to_backward, 2, NULL), wg_stale, "overwrote");
         OK(wg_pair_backward(pair, stream, second, to_backward, 2, NULL));
-        OK(wg_cache_close(cache)); /* the pair outlives it */
+        OK(wg_cache_close(cache)); /* the pair must outlive the cache */
         OK(wg_pair_forward(pair, stream, to_forward, 2, &second, &outcome));
         CHECK(outcome == wg_outcome_replayed);
         OK(wg_device_synchronize(g_device));

@@ -1,10 +1,10 @@
-/* Sizes that calls are padded to, variants that are recorded ahead for them, and the profile that stores them. */
+/* Tests the sizes to which calls are padded, the variants recorded ahead for them, and the profile that stores them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "checks.h"
 
-/* y = x + 1 for a number of elements that is a multiple of 16. */
+/* A callback that computes y = x + 1 for any number of elements that is a multiple of 16. */
 static int add_one_to_any(wg_recorder* recorder, void* user)
 {
     (void)user;

@@ -1,4 +1,4 @@
-/* TEST(function) for each test, in the order in which they run. */
+/* A line TEST(function) for each test, in the order in which the tests run. */
 TEST(names_are_readable)
 TEST(log_lines_reach_the_host)
 TEST(a_second_cache_replays_what_the_first_recorded)

@@ -1,4 +1,5 @@
-// Copies within one region: validate()'s decision about an overlap must agree with a count of the bytes.
+// Copies within one region. If validate() says that source and destination overlap, a count of the bytes must say so,
+// too.
 #include <algorithm>
 #include <set>
 

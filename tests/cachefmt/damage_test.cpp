@@ -1,4 +1,5 @@
-// F1 and F2: accidental damage. Every bit, every length, another key, another format.
+// Promises F1 and F2 about accidental damage: every bit is flipped, every shorter length is tried, and another key and
+// another format.
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 #include "stride.hpp"
@@ -16,7 +17,7 @@ class Damage : public testing::TestWithParam<std::uint64_t> {
 protected:
     void SetUp() override
     {
-        Bytes noise(1800); // does not compress
+        Bytes noise(1800); // these bytes cannot be compressed
         std::uint32_t state = 1;
         for (std::byte& byte : noise) byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
         entry.graph.regions[5] = {"table", RegionKind::constant, noise.size(), 16, noise};
@@ -49,7 +50,7 @@ TEST_P(Damage, OfAnySingleBitIsRefused)
 TEST_P(Damage, ByTruncationAtAnyLengthIsRefused)
 {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-        const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)); // so that ASan sees its end
+        const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)); // a copy: ASan sees its end
         ASSERT_TRUE(failed_with(decode(cut, entry.header.key), ErrorCode::corrupt)) << size;
         ASSERT_EQ(decode_header(cut, entry.header.key).has_value(), size >= extent) << size;
         ASSERT_EQ(header_extent(cut).has_value(), size >= k_envelope_bytes) << size;
@@ -84,7 +85,7 @@ TEST_F(Envelope, IsLaidOutAsDocumented)
     EXPECT_EQ(at::end + load<std::uint64_t>(bytes, at::header_size) + load<std::uint64_t>(bytes, at::payload_stored),
               bytes.size());
     Bytes resealed = bytes;
-    reseal(resealed, entry.header.key); // an independent implementation of the digests
+    reseal(resealed, entry.header.key); // a second implementation of the digests makes them match
     EXPECT_EQ(resealed, bytes);
 }
 
@@ -94,7 +95,7 @@ TEST_F(Envelope, OfAnotherKeyIsStale)
          {+[](EntryKey& key) { key.function.model_info += "x"; }, +[](EntryKey& key) { key.function.rank += "x"; },
           +[](EntryKey& key) { key.function.function += "x"; },
           +[](EntryKey& key) { key.guards_digest.bytes[31] ^= std::byte{1}; },
-          // The same letters, divided at another place.
+          // The letters are the same, but divided at another place.
           +[](EntryKey& key) {
               key.function = {key.function.model_info + "w", key.function.rank.substr(1), key.function.function};
           }}) {
@@ -140,7 +141,7 @@ TEST_F(Envelope, TellsItsFormatOnlyWithTheMagic)
     EXPECT_EQ(stored_format_version(bytes), std::nullopt);
 }
 
-/// With one flipped bit in the version, the file would stay for ever as a newer warmgraph's.
+/// If a flipped bit made the version newer, the file would stay for ever, because files of a newer warmgraph are kept.
 TEST_F(Envelope, WithADamagedVersionIsNotTakenForANewerFormat)
 {
     for (std::size_t bit = 0; bit < 32; ++bit) {

@@ -143,7 +143,7 @@ TEST(Difference, NamesWhereAConstantLiesInAnArena)
     EXPECT_THAT(difference(recorded, now), ElementsAre("region 5 'table': lies in region 4 'scratch' at byte 0 "
                                                        "against in region 4 'scratch' at byte 16"));
     now = recorded;
-    now.regions[5].inside = 77; // validate() does not check this
+    now.regions[5].inside = 77; // a value that validate() does not check
     EXPECT_THAT(difference(recorded, now), ElementsAre("region 5 'table': lies in region 4 'scratch' at byte 0 "
                                                        "against in region 77 '' at byte 0"));
 }

@@ -15,7 +15,7 @@ TEST(GuardsDigest, ChangesWithEveryGuardThatMustMatch)
         [](Guards& g) { g.facts[3].value = "4"; },
         [](Guards& g) { g.facts[0].role = Role::advisory; },
         [](Guards& g) { g.facts.erase(g.facts.begin() + 2); },
-        [](Guards& g) { g.facts[0] = {"code.idabc123", "", Role::must_match}; }, // lengths count
+        [](Guards& g) { g.facts[0] = {"code.idabc123", "", Role::must_match}; }, // the lengths of name and value count
         [](Guards& g) { g.tensors[0].name += "x"; },
         [](Guards& g) { g.tensors[0].dtype = DType::u32; },
         [](Guards& g) { g.tensors[1].sizes[0] = 3; },
@@ -26,7 +26,7 @@ TEST(GuardsDigest, ChangesWithEveryGuardThatMustMatch)
         [](Guards& g) { g.tensors[2].alias_group = 0; },
         [](Guards& g) { g.tensors[2].distance = 128; },
         [](Guards& g) { g.tensors[2].distance.reset(); },
-        [](Guards& g) { g.tensors[0].distance = 0; }, // no distance is another guard than distance 0
+        [](Guards& g) { g.tensors[0].distance = 0; }, // a distance of 0 is another guard than no distance
         [](Guards& g) { std::swap(g.tensors[0], g.tensors[1]); },
         [](Guards& g) { g.values[0].name += "x"; },
         [](Guards& g) { g.values[0].dtype = DType::u32; },
@@ -52,8 +52,8 @@ TEST(GuardsDigest, IgnoresIdentityAndAdvisoryFacts)
 
 TEST(GuardsDigest, IsTheSameInEveryBuild)
 {
-    // Part of the format, because existing files are named by this digest. Computed with Python's hashlib from the
-    // page.
+    // This digest is a part of the format, because it is in the names of existing files. The value was computed from
+    // the page with Python's hashlib.
     EXPECT_EQ(to_hex(guards_digest({})), "18bf434f755deb6c7256c0e069aea0db36bc0c152bccecea04c13d9f0ac66470");
     EXPECT_EQ(to_hex(guards_digest(sample_guards())),
               "b295fed27cc0642630561c9ec3c76e26bf2de4138261e4efeda2302879419d52");
@@ -65,11 +65,11 @@ TEST(GuardsDigest, IsTheSameInEveryBuild)
 TEST(GraphDigest, CountsAnImageByItsSourceWhereThatIsKnown)
 {
     Graph rebuilt = sample_graph();
-    rebuilt.images[0].digest = digest_of(77); // PoCL's binaries differ between compilations of one source
+    rebuilt.images[0].digest = digest_of(77); // PoCL makes different binaries from one source
     rebuilt.images[0].size = 4001;
     rebuilt.images[0].label = "renamed";
     EXPECT_EQ(graph_digest(rebuilt), graph_digest(sample_graph()));
-    rebuilt.images[1].digest = digest_of(78); // its source is not known
+    rebuilt.images[1].digest = digest_of(78); // the source of this image is not known
     EXPECT_NE(graph_digest(rebuilt), graph_digest(sample_graph()));
 }
 
@@ -77,25 +77,25 @@ TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
 {
     Graph other = sample_graph();
     auto& params = std::get<KernelNode>(other.nodes[1]).params;
-    params[1].value.assign(4, std::byte{18}); // another position in the second recording
+    params[1].value.assign(4, std::byte{18}); // another position, as in the second recording
     EXPECT_EQ(graph_digest(other), graph_digest(sample_graph()));
     EXPECT_TRUE(difference(sample_graph(), other).empty());
-    params[3].value[12] = std::byte{43}; // between two slots
+    params[3].value[12] = std::byte{43}; // bytes between two slots
     EXPECT_NE(graph_digest(other), graph_digest(sample_graph()));
     Graph cuda = sample_cuda_graph();
     auto& address = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
-    std::fill_n(address.begin(), 8, std::byte{18}); // the address of the second recording
+    std::fill_n(address.begin(), 8, std::byte{18}); // the address in the second recording
     EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
     auto& signals = std::get<SemaphoresNode>(cuda.nodes[14]).uses;
     signals[0].value = 12, signals[1].value |= 12;
     EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
-    signals[1].value = 12; // the half of the value without a slot
+    signals[1].value = 12; // the half of the value that has no slot
     EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     cuda = sample_cuda_graph();
     auto& window = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
-    window[8] = std::byte{43}; // behind the slot
+    window[8] = std::byte{43}; // a byte after the slot
     EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
 }
 
@@ -111,7 +111,7 @@ TEST(WithoutScratch, GraphsDifferInEverythingButHowScratchLies)
     EXPECT_EQ(plain, after([](Graph& g) { g.regions[4] = {"pool", RegionKind::arena, 1U << 20U, 512, {}}; }));
     EXPECT_EQ(plain, after([](Graph& g) { std::get<FillNode>(g.nodes[0]).destination.addend = 1024; }));
     EXPECT_EQ(plain, after([](Graph& g) { std::get<KernelNode>(g.nodes[1]).params[3].slots[0].addend = 0; }));
-    // A new region before a later one moves that region's number.
+    // A new region before another region changes the other region's number.
     EXPECT_EQ(plain, after([](Graph& g) {
                   g.regions.insert(g.regions.begin() + 5, {"more", RegionKind::arena, 64, 64, {}});
                   std::get<CopyNode>(g.nodes[2]).source.target = 5;

@@ -1,4 +1,4 @@
-// Readers see the facts of a list as single facts, in texts and in misses.
+// Texts and misses show the facts of a list as single facts.
 
 #include "matchers.hpp"
 #include "sample_entry.hpp"

@@ -1,4 +1,4 @@
-// Faults for a sample graph, and the check that validate() and decode() refuse each with a text that names it.
+// Faults in a sample graph. Each must be refused by validate() and decode(), with a text that names the fault.
 #pragma once
 
 #include <functional>

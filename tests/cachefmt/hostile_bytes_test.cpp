@@ -1,4 +1,4 @@
-// F4: flatbuffers that our writer never makes, sealed with matching digests.
+// Promise F4: flatbuffers that this library never writes, sealed with matching digests.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -156,7 +156,7 @@ TEST_F(HostileBytes, WithOneKernelSharedByManyNodesAreRefused)
 TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
 {
     FlatBufferBuilder builder;
-    const auto start = builder.StartTable(); // a node's kernel without name, grid and block
+    const auto start = builder.StartTable(); // makes a kernel node without name, grid and block
     const flatbuffers::Offset<flat::Kernel> kernel{builder.EndTable(start)};
     const auto node = flat::CreateNode(builder, flat::Work::Kernel, kernel.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
@@ -165,11 +165,13 @@ TEST_F(HostileBytes, WithoutRequiredFieldsAreRefused)
 
 TEST_F(HostileBytes, WithSizesOffTheirAlignmentAreReadWithoutAMisalignedLoad)
 {
-    // The verifier accepts this: it checks only the alignment of a vector's length. UBSan checks the load.
+    // The verifier accepts these bytes, because it only checks the alignment of a vector's length. UBSan checks that
+    // the elements are loaded safely.
     EntryHeader tensors = entry.header;
     tensors.guards.tensors = {{"only", DType::u8, {0x0A0B0C0D, 5}, {1, 1}, "d", 1, 0}};
     Bytes bytes = write_header(tensors);
-    // Length 2, then the two sizes: moved 4 bytes down, so that the elements start on 4 instead of 8.
+    // The vector (length 2, then two sizes) is moved by 4 bytes, so that its elements are aligned to 4 bytes instead of
+    // 8.
     const std::array<std::uint8_t, 20> vector{2, 0, 0, 0, 0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 5};
     const auto found = std::search(bytes.begin(), bytes.end(), reinterpret_cast<const std::byte*>(vector.data()),
                                    reinterpret_cast<const std::byte*>(vector.data()) + vector.size());
@@ -177,9 +179,9 @@ TEST_F(HostileBytes, WithSizesOffTheirAlignmentAreReadWithoutAMisalignedLoad)
     const auto start = static_cast<std::uint32_t>(found - bytes.begin());
     ASSERT_EQ((start + 4) % 8, 0U);
     for (std::uint32_t at = 0; at + 4 <= start; at += 4) {
-        if (at + load<std::uint32_t>(bytes, at) != start) continue; // the offset that points at the vector
+        if (at + load<std::uint32_t>(bytes, at) != start) continue; // looks for the offset that points to the vector
         warmgraph::test::poke(bytes, at,
-                              load<std::uint32_t>(bytes, at) + 4); // its length is now the low word of size 0
+                              load<std::uint32_t>(bytes, at) + 4); // the lower half of size 0 now counts as the length
         warmgraph::test::poke(bytes, start + 4, std::uint32_t{1});
         const Bytes sealed = assemble(entry.header.key, bytes, payload, payload.size());
         EXPECT_TRUE(failed_with(decode_header(sealed, entry.header.key), ErrorCode::corrupt, "1 sizes and 2 strides"));

@@ -1,4 +1,4 @@
-// F4: faults in CUDA's parts of a graph. Each is refused before a driver sees it.
+// Promise F4: faults in the CUDA parts of a graph. Each is refused before a driver gets the graph.
 #include "hostile.hpp"
 
 namespace warmgraph::cachefmt::test::hostile_cuda_test {
@@ -9,7 +9,7 @@ CopyNode& copy_of(Graph& graph) { return std::get<CopyNode>(graph.nodes[8]); }
 FillNode& fill_of(Graph& graph) { return std::get<FillNode>(graph.nodes[9]); }
 std::vector<MemoryOperation>& batch(Graph& graph) { return std::get<MemoryOperationsNode>(graph.nodes[12]).operations; }
 HostNode& host(Graph& graph) { return std::get<HostNode>(graph.nodes[10]); }
-EdgeData& programmatic(Graph& graph) { return graph.edges[7].data; } // 6 -> 7, two kernels
+EdgeData& programmatic(Graph& graph) { return graph.edges[7].data; } // the edge from node 6 to node 7, both kernels
 std::vector<ModuleVariable>& variables(Graph& graph) { return graph.images[1].variables; }
 
 const std::vector<Hostile>& hostile_launches()
@@ -287,11 +287,11 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
 {
     Graph graph = sample_cuda_graph();
     gemm(graph).shared_bytes = 1 << 20;
-    gemm(graph).params[0].value.resize(32'764); // CUDA's limit since Volta
+    gemm(graph).params[0].value.resize(32'764); // the limit of CUDA since Volta
     gemm(graph).params[0].slots[0].addend = -(1LL << 47);
     gemm(graph).params[0].slots[1].addend = 1LL << 47;
     gemm(graph).attributes[0].value.resize(64);
-    copy_of(graph).source.addend = 3'584; // its last byte is the region's last byte
+    copy_of(graph).source.addend = 3'584; // the copy's last byte is then the last byte of the region
     fill_of(graph).rows = 128;
     graph.edges[7].data = {2, 0, 1};
     host(graph).function.assign(255, 'f');
@@ -301,15 +301,15 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
 TEST(HarmlessCudaGraph, MayCopyBetweenRowsThatLieSideBySide)
 {
     Graph graph = sample_cuda_graph();
-    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // the left half to the right
+    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // copies left to right half
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4, 64), region_slot(4), 64, 4, 1, {128, 0}, {128, 0}};
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4), region_slot(4, 512), 64, 4, 1, {128, 0},
-                      {256, 0}}; // starts behind the source's last row
+                      {256, 0}}; // the destination starts after the source's last row
     EXPECT_TRUE(succeeded(validate(graph)));
     copy_of(graph) = {region_slot(4), region_slot(4, 256), 64, 2, 2,
-                      {128, 1024},    {128, 1024}}; // the other rows of the two slices
+                      {128, 1024},    {128, 1024}}; // copies between different rows of the two slices
     EXPECT_TRUE(succeeded(validate(graph)));
 }
 

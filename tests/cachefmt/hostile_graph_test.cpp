@@ -1,4 +1,5 @@
-// F4: entries with matching digests whose graph makes no sense. Each is refused with a text that names the fault.
+// Promise F4: entries with matching digests whose graphs make no sense. Each is refused with a text that names the
+// fault.
 #include "hostile.hpp"
 
 namespace warmgraph::cachefmt::test::hostile_graph_test {
@@ -11,7 +12,7 @@ CopyNode& copy(Graph& graph) { return std::get<CopyNode>(graph.nodes[2]); }
 const std::vector<Hostile>& hostile_graphs()
 {
     static const std::vector<Hostile> k_graphs{
-        // edges
+        // Faults in edges
         {"Cycle", [](Graph& g) { g.edges.push_back({4, 0}); },
          "edge 5: 4 -> 0 does not go from a lower to a higher node"},
         {"SelfEdge", [](Graph& g) { g.edges[0] = {1, 1}; }, "edge 0: 1 -> 1 does not go from a lower to a higher node"},
@@ -21,7 +22,7 @@ const std::vector<Hostile>& hostile_graphs()
          "edge 5: 3 -> 4 is repeated or out of order"},
         {"EdgesUnsorted", [](Graph& g) { std::swap(g.edges[0], g.edges[1]); },
          "edge 1: 0 -> 1 is repeated or out of order"},
-        // regions
+        // Faults in regions
         {"RegionTwice", [](Graph& g) { g.regions[1].name = "token"; }, "region 1 'token': name 'token' is used twice"},
         {"RegionWithoutName", [](Graph& g) { g.regions[0].name = ""; }, "name has 0 bytes"},
         {"RegionNameTooLong", [](Graph& g) { g.regions[0].name = std::string(257, 'x'); },
@@ -74,7 +75,7 @@ const std::vector<Hostile>& hostile_graphs()
                  g.regions.push_back({"r" + std::to_string(i), RegionKind::input, 1, 1, {}});
          },
          "65542 regions are over the limit of 65536"},
-        // scalars
+        // Faults in scalars
         {"ScalarNamedAsRegion", [](Graph& g) { g.scalars[0].name = "kv"; }, "scalar 0: name 'kv' is used twice"},
         {"ScalarType", [](Graph& g) { g.scalars[0].type = static_cast<DType>(13); },
          "scalar 0 'position': type 13 is unknown"},
@@ -83,14 +84,14 @@ const std::vector<Hostile>& hostile_graphs()
              for (int i = 0; i < 4'096; ++i) g.scalars.push_back({"s" + std::to_string(i), DType::i32});
          },
          "4099 scalars are over the limit of 4096"},
-        // images
+        // Faults in images
         {"ImageMissing", [](Graph& g) { rope(g).image = 2; },
          "kernel rope (node 1): image 2 is out of range, the graph has 2"},
         {"ImageWithoutDigest", [](Graph& g) { g.images[0].digest = {}; }, "image 0 has no digest"},
         {"ImageEmpty", [](Graph& g) { g.images[0].size = 0; }, "image 0 has 0 bytes"},
         {"ImageHuge", [](Graph& g) { g.images[1].size = 1ULL << 40; }, "image 1 has 1099511627776 bytes"},
         {"ImageLabelTooLong", [](Graph& g) { g.images[1].label.assign(5000, 'x'); }, "image 1: label has 5000 bytes"},
-        // launches
+        // Faults in launches
         {"KernelWithoutName", [](Graph& g) { rope(g).kernel = ""; }, "kernel name has 0 bytes"},
         {"KernelNameTooLong", [](Graph& g) { rope(g).kernel.assign(65537, 'k'); },
          "kernel name has 65537 bytes, expected 1 to 65536"},
@@ -108,7 +109,7 @@ const std::vector<Hostile>& hostile_graphs()
         {"ParamBytesTooMany", [](Graph& g) { rope(g).params[4].value.resize(32'768); },
          "bytes, over the limit of 32768"},
         {"NodesTooMany", [](Graph& g) { g.nodes.resize(200'001); }, "200001 nodes are over the limit of 200000"},
-        // parameters
+        // Faults in parameters
         {"ParamKind", [](Graph& g) { rope(g).params[0].kind = static_cast<ParamKind>(3); },
          "parameter 0: kind 3 is unknown"},
         {"ValueEmpty", [](Graph& g) { rope(g).params[4].value.clear(); },
@@ -133,7 +134,7 @@ const std::vector<Hostile>& hostile_graphs()
          "a memory parameter's slot is a region at offset 0"},
         {"MemoryAtOffset", [](Graph& g) { rope(g).params[0].slots[0].offset = 8; },
          "a memory parameter's slot is a region at offset 0"},
-        // slots
+        // Faults in slots
         {"SlotKind", [](Graph& g) { rope(g).params[1].slots[0].kind = static_cast<SlotKind>(2); },
          "parameter 1: slot 0: slot kind 2 is unknown"},
         {"SlotRegionOutOfRange", [](Graph& g) { rope(g).params[0].slots[0].target = 6; },
@@ -162,7 +163,7 @@ const std::vector<Hostile>& hostile_graphs()
          "scalar 'scale' is a f32, its addend must be 0 and is 1"},
         {"AddendTooWide", [](Graph& g) { rope(g).params[1].slots[0].addend = 1LL << 32; },
          "addend 4294967296 does not fit scalar 'position' of 4 bytes"},
-        // copies and fills
+        // Faults in copies and fills
         {"CopyFromScalar", [](Graph& g) { copy(g).source.kind = SlotKind::scalar; },
          "copy (node 2): source is no region"},
         {"CopyAtOffset", [](Graph& g) { copy(g).source.offset = 4; },
@@ -202,16 +203,16 @@ INSTANTIATE_TEST_SUITE_P(Each, HostileGraph, testing::ValuesIn(hostile_graphs())
 TEST(HarmlessGraph, AtEveryLimitIsAccepted)
 {
     Graph graph = sample_graph();
-    rope(graph).params[0].slots[0].addend = 65'536; // one past the end
+    rope(graph).params[0].slots[0].addend = 65'536; // points one byte past the end of the region
     rope(graph).block = {1024, 1024, 1};
     rope(graph).grid = {1U << 20, 1U << 20, 1};
     rope(graph).params[2].local_size = 1 << 20;
     copy(graph).source.addend = 7168;
     graph.regions[0].alignment = 4096;
     graph.regions[5].inside = 4;
-    graph.regions[5].inside_offset = 8176; // up to the arena's end
+    graph.regions[5].inside_offset = 8176; // the region then reaches up to the end of the arena
     EXPECT_TRUE(succeeded(validate(graph)));
-    copy(graph) = {region_slot(4, 0), region_slot(4, 1024), 1024}; // touches, does not overlap
+    copy(graph) = {region_slot(4, 0), region_slot(4, 1024), 1024}; // source and destination touch, but do not overlap
     EXPECT_TRUE(succeeded(validate(graph)));
     EXPECT_TRUE(succeeded(validate(Graph{})));
 }

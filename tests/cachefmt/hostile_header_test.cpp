@@ -1,4 +1,4 @@
-// F4: headers with matching digests whose guards or counts make no sense.
+// Promise F4: headers with matching digests whose guards or counts make no sense.
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -1,4 +1,4 @@
-// F3: wrong size fields with matching digests. Memory and time stay bounded.
+// Promise F3: size fields have wrong values, with matching digests. Memory and time must stay bounded.
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
@@ -41,7 +41,8 @@ void uncounted(void* pointer) noexcept
 
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
-// GoogleTest also allocates with these. Memory that is freed below must come from the same allocator.
+// GoogleTest also allocates memory with these functions. Memory that is freed by the functions below must come from the
+// same allocator.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted_or_null(size); }
 void operator delete(void* pointer) noexcept { uncounted(pointer); }
@@ -56,15 +57,15 @@ using warmgraph::test::poke;
 using warmgraph::test::reseal;
 namespace at = warmgraph::test::envelope_at;
 
-// Milliseconds of this thread's processor time, which is longer on a shared core. The largest case verifies 51,200
-// tables: 11 to 50 ms under the sanitizers, depending on the machine's load.
+// The limit for this thread's processor time, in milliseconds. A shared core needs more time. The largest case verifies
+// 51,200 tables: with the sanitizers this takes 11 to 50 ms, depending on the load of the machine.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double k_most_ms = 2'000;
 #else
 constexpr double k_most_ms = 250;
 #endif
 
-/// Low limits, so that an allocation by a wrong size field is noticed.
+/// The limits are low, so that the test notices an allocation that follows a wrong size field.
 constexpr Limits k_limits{.header_bytes = 64 << 10, .payload_stored_bytes = 1 << 20, .payload_bytes = 1 << 20};
 constexpr std::size_t k_cap = k_limits.header_bytes + k_limits.payload_bytes;
 
@@ -98,7 +99,7 @@ void expect_bounded_refusal(const Bytes& bytes, const EntryKey& key)
     ASSERT_FALSE(decoded);
     ASSERT_LE(cost.memory, 2 * k_cap);
     ASSERT_LE(cost.ms, k_most_ms);
-    (void)extended; // a wrong size of the payload leaves the header valid
+    (void)extended; // a wrong size of the payload does not make the header invalid
 }
 
 std::vector<std::uint64_t> lies_about(std::uint64_t value)
@@ -219,7 +220,7 @@ TEST_F(Bomb, WhoseStatedSizeLiesIsRefused)
 
 TEST(SharedContents, AreCountedForEveryUseBeforeTheyAreCopied)
 {
-    // 500 regions of 512 KiB share one table: half a megabyte that expands to 250 MiB.
+    // 500 regions of 512 KiB use the same table of half a megabyte: the file would expand to 250 MiB.
     const Entry entry = sample_entry();
     flatbuffers::FlatBufferBuilder builder;
     const std::vector<std::uint8_t> contents(512 << 10);
@@ -237,7 +238,7 @@ TEST(SharedContents, AreCountedForEveryUseBeforeTheyAreCopied)
     EXPECT_LE(cost.ms, k_most_ms);
 }
 
-/// The payload holds `contents` of 256 KiB once and refers to it from many places.
+/// The payload has `contents` of 256 KiB once, and many references to it.
 void expect_counted(const std::function<flatbuffers::Offset<flat::Payload>(
                         flatbuffers::FlatBufferBuilder&, flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>>)>& make)
 {
@@ -325,7 +326,7 @@ TEST(SharedContents, OfTheHeaderAreCountedToo)
     EXPECT_LE(cost.memory, k_cap);
 }
 
-/// The default limits.
+/// Tests with the default limits.
 class RealCaps : public testing::Test {
 protected:
     static constexpr Limits k_real{};
@@ -340,7 +341,7 @@ protected:
     }
 
     enum class Tables : std::uint8_t { shared, own };
-    /// A payload with `nodes` equal kernels, each with `params` parameters of 1 byte, and with `contents`.
+    /// A payload with `nodes` equal kernels and with `contents`. Each kernel has `params` parameters of 1 byte.
     Bytes payload_of(Tables tables, std::size_t nodes, std::size_t params, const std::vector<std::uint8_t>& contents)
     {
         flatbuffers::FlatBufferBuilder builder;
@@ -385,14 +386,15 @@ TEST_F(RealCaps, AFileThatExpandsOutOfProportionIsNotExpanded)
     EXPECT_TRUE(failed_with(decode_counted(bytes, 256 << 10), ErrorCode::corrupt, "over the limit of 64 to 1"));
 }
 
-/// Expands as far as the limits allow; all nodes share one table. Without a bound on memory: 525 MB and 376 ms.
+/// The file expands as far as the limits allow, because all nodes share one table. Without a bound on memory it would
+/// take 525 MB and 376 ms.
 TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 {
-    std::vector<std::uint8_t> contents(4'300); // incompressible, so that the zeros behind them may compress well
+    std::vector<std::uint8_t> contents(4'300); // cannot be compressed, so that the zeros after them may compress well
     std::uint32_t state = 1;
     for (std::uint8_t& byte : contents) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
     contents.resize(850'000);
-    for (const std::size_t nodes : {40U, 1'000U}) { // each takes 400 KB of memory
+    for (const std::size_t nodes : {40U, 1'000U}) { // each node takes 400 KB of memory
         const Bytes raw = payload_of(Tables::shared, nodes, 4'096, contents);
         const Bytes frame = compressed(raw);
         ASSERT_LT(frame.size(), 18'000U);
@@ -404,7 +406,8 @@ TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 
 TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
 {
-    // 4,096 parameters of 1 byte each: 10 MB that expand to 240 MB, a third of it padding. 900 nodes are too many.
+    // Each node has 4,096 parameters of 1 byte. A file of 10 MB expands to 240 MB, a third of which is padding. 900
+    // nodes are too many.
     for (const std::size_t nodes : {600U, 900U}) {
         const Bytes raw = payload_of(Tables::own, nodes, 4'096, std::vector<std::uint8_t>(500'000));
         const Bytes bytes = assemble(entry.header.key, header, raw, raw.size());
@@ -417,12 +420,12 @@ TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
 TEST_F(RealCaps, WhatTheWriterMakesIsWithinThem)
 {
     Entry large = entry;
-    large.graph.nodes.assign(k_real.nodes, EmptyNode{}); // empty nodes grow most when they are expanded
+    large.graph.nodes.assign(k_real.nodes, EmptyNode{}); // empty nodes grow more than any others when they are expanded
     large.graph.edges.clear();
     settle(large);
     const auto bytes = take(encode(large));
     EXPECT_TRUE(succeeded(decode(bytes, large.header.key)));
-    large.graph.images[0].variables = {{"zeros", Bytes(8 << 20), {}}}; // compresses by more than 64 to 1
+    large.graph.images[0].variables = {{"zeros", Bytes(8 << 20), {}}}; // compresses to less than 1/64 of its size
     const auto zeros = take(encode(large));
     EXPECT_EQ(decode(zeros, large.header.key).value(), large);
 }

@@ -133,7 +133,7 @@ TEST(Encode, StoresZerosUnderSlots)
     Entry entry = sample_entry();
     const auto expected = encode(entry);
     auto& kernel = std::get<KernelNode>(entry.graph.nodes[1]);
-    kernel.params[1].value.assign(4, std::byte{17}); // the position of the recording call
+    kernel.params[1].value.assign(4, std::byte{17}); // the position that the recorded call had
     const auto bytes = encode(entry);
     ASSERT_TRUE(succeeded(expected));
     ASSERT_TRUE(succeeded(bytes));
@@ -145,7 +145,7 @@ TEST(Encode, StoresZerosUnderSlotsOfAttributes)
     Entry entry = sample_cuda_entry();
     const auto expected = encode(entry);
     auto& value = std::get<KernelNode>(entry.graph.nodes[6]).attributes[0].value;
-    std::fill_n(value.begin(), 8, std::byte{17}); // the window's address in the recording process
+    std::fill_n(value.begin(), 8, std::byte{17}); // the address of the window in the recording process
     const auto bytes = encode(entry);
     ASSERT_TRUE(succeeded(expected));
     ASSERT_TRUE(succeeded(bytes));

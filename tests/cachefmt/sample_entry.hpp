@@ -1,4 +1,4 @@
-// Two small entries that together use the whole format: one as OpenCL makes it, one with CUDA's additions.
+// Two small entries that together use every part of the format: one as OpenCL makes it, and one with CUDA's additions.
 #pragma once
 
 #include "reseal.hpp"
@@ -117,7 +117,7 @@ inline Guards sample_guards()
     return guards;
 }
 
-/// Sets the key and the counts to agree with the entry's contents.
+/// Sets the key and the counts so that they agree with the entry's contents.
 inline void settle(Entry& entry)
 {
     entry.header.key.guards_digest = guards_digest(entry.header.guards);
@@ -167,7 +167,8 @@ inline Entry sample_tombstone()
     return entry;
 }
 
-/// An entry file with the given header and payload bytes and matching digests, as a hostile writer makes it.
+/// The bytes of an entry file with this header and payload, and with matching digests, as a hostile writer could make
+/// it.
 inline Bytes assemble(const EntryKey& key, ByteView header, ByteView payload, std::uint64_t raw_size,
                       std::uint32_t compression = 0, EntryKind kind = EntryKind::graph)
 {

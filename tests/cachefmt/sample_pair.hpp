@@ -1,4 +1,4 @@
-// The two entries of a small pair.
+// The two entries of a small pair, forward and backward.
 #pragma once
 
 #include <string>
@@ -42,7 +42,7 @@ inline Entry forward_entry(const RecordingId& id = {1, 2})
     Entry entry;
     entry.header.recording = RecordingPart{id, Part::forward};
     entry.header.guards = guards_of({"x", "y", "h", "w"});
-    entry.header.guards.tensors[3].alias_group = 0; // w overlaps x
+    entry.header.guards.tensors[3].alias_group = 0; // w and x overlap
     entry.header.guards.values = {{"mode", DType::i32, 1}};
     entry.graph.regions = {
         {"x", RegionKind::input, 16, 64, {}},        {"y", RegionKind::output, 16, 64, {}},
@@ -65,7 +65,7 @@ inline Entry backward_entry(const RecordingId& id = {1, 2})
     Entry entry;
     entry.header.recording = RecordingPart{id, Part::backward};
     entry.header.guards = guards_of({"dy", "x", "h", "dx"});
-    entry.header.guards.tensors[3].alias_group = 0; // in place
+    entry.header.guards.tensors[3].alias_group = 0; // works in place
     entry.header.guards.values = {{"pair.recording.high", DType::u64, id.high},
                                   {"pair.recording.low", DType::u64, id.low}};
     entry.graph.regions = {{"dy", RegionKind::input, 16, 64, {}},

@@ -1,4 +1,4 @@
-// Sealed files of any kind: facts, contents and a signature.
+// Tests sealed files of any kind. Such a file has facts, contents and a signature.
 
 #include "expect_error.hpp"
 #include "warmgraph/cachefmt/sealed.hpp"

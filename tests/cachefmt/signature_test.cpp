@@ -1,4 +1,5 @@
-// S1: signatures that are missing, wrong, old, cut, flipped or another entry's. S2: no message contains a secret.
+// Promise S1: a signature is missing, wrong, old, cut, flipped, or belongs to another entry. Promise S2: no message
+// contains a secret.
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
@@ -21,7 +22,7 @@ Key made(const std::string& id, SignatureKind kind)
 
 Trust only(const Key& key) { return {.sign_with = {}, .accepted = {key}, .require = true}; }
 
-/// Each case runs with each kind of key, for signing and for verifying.
+/// Each case runs with every kind of key, which signs and verifies.
 class Signed : public testing::TestWithParam<SignatureKind> {
 protected:
     const Key key = made("ci-2026", GetParam());
@@ -89,11 +90,11 @@ TEST_P(Signed, EntriesWithoutTheirSignatureOrWithPartOfItAreRefused)
     reseal_marks(stripped);
     EXPECT_TRUE(succeeded(decode(stripped, name)));
     EXPECT_TRUE(failed_with(decode(stripped, name, {}, only(verifier)), ErrorCode::untrusted, "is not signed"));
-    for (std::size_t kept = 0; kept < 64; ++kept) { // truncated
+    for (std::size_t kept = 0; kept < 64; ++kept) { // shorter signatures
         Bytes cut = bytes;
         std::fill(cut.begin() + at::signature + static_cast<std::ptrdiff_t>(kept), cut.begin() + at::signature_seal,
                   std::byte{0});
-        if (cut == bytes) break; // an HMAC has 32 bytes
+        if (cut == bytes) break; // an HMAC has only 32 bytes
         reseal_marks(cut);
         ASSERT_TRUE(failed_with(decode(cut, name, {}, only(verifier)), ErrorCode::untrusted)) << kept;
     }
@@ -104,15 +105,15 @@ TEST_P(Signed, EntriesCannotBeChangedOrRenamed)
     EntryKey other = name;
     other.function.function = "prompt";
     Bytes renamed = bytes;
-    reseal(renamed, other); // under another name
+    reseal(renamed, other); // puts the entry under another name
     EXPECT_TRUE(failed_with(decode(renamed, other, {}, only(verifier)), ErrorCode::untrusted));
 
-    Bytes payload = bytes; // another payload
+    Bytes payload = bytes; // changes the payload
     payload.back() ^= std::byte{1};
     reseal(payload, name);
     EXPECT_TRUE(failed_with(decode(payload, name, {}, only(verifier)), ErrorCode::untrusted));
 
-    Entry twin = entry; // another entry of the same key, with this one's signature
+    Entry twin = entry; // another entry with the same key, which gets this entry's signature
     twin.header.info.created_by = "somebody";
     Bytes replayed = encode(twin).value();
     std::copy(bytes.begin() + at::signature_kind, bytes.begin() + at::signature_seal,
@@ -121,7 +122,8 @@ TEST_P(Signed, EntriesCannotBeChangedOrRenamed)
     EXPECT_TRUE(failed_with(decode(replayed, name, {}, only(verifier)), ErrorCode::untrusted, "forged"));
 }
 
-/// The entry names its code by digests, which the signature covers. So other code cannot be put under the signature.
+/// The entry names its code by digests, and the signature covers the digests. So other code cannot be put under the
+/// signature.
 TEST_P(Signed, EntriesCannotHaveTheirImagesExchanged)
 {
     Entry forged = entry;
@@ -155,10 +157,11 @@ TEST(Tombstones, AreSignedToo)
         failed_with(decode(encode(tombstone).value(), tombstone.header.key, {}, only(key)), ErrorCode::untrusted));
 }
 
-/// HMAC: the text of RFC 4231, case 2, with a key of our length; computed with Python. Ed25519: RFC 8032, 7.1, test 1.
+/// HMAC: the text of RFC 4231, case 2, with a key of the length that we use; the value was computed with Python.
+/// Ed25519: RFC 8032, section 7.1, test 1.
 TEST(SigningKeys, SignAsTheRfcsSay)
 {
-    const std::string secret(64, 'a'); // 32 bytes 0xaa
+    const std::string secret(64, 'a'); // the text of 32 bytes 0xaa
     const auto hmac =
         SigningKey::parse("k:hmac-sha256:" + secret).value().sign(as_bytes("what do ya want for nothing?"));
     Digest digest;

@@ -1,4 +1,4 @@
-// CallArguments: the values that a call passes, and the values that are bound.
+// Tests CallArguments, which has the values that a call passes, and the values that are bound.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 

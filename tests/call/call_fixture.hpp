@@ -1,4 +1,4 @@
-// For tests: a function's declaration on a device that is only host memory, without a cache.
+// A fixture with a function's declaration, on a device that is only host memory, and without a cache.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class CallTest : public testing::Test {
 protected:
     CallTest() { log().set_level(spdlog::level::off); }
 
-    /// "f" with an input x, an output y and the state s, 64 bytes each.
+    /// Declares "f" with an input x, an output y and a state s, which have 64 bytes each.
     [[nodiscard]] std::shared_ptr<Declaration> declare(Callable callable = {}, Spec spec = {})
     {
         spec.inputs = {input("x", DType::i32, {4, 4})};

@@ -1,4 +1,4 @@
-// LoadedVariants: the kept variants, their order, and the variant that answered the last call.
+// Tests LoadedVariants: which variants it keeps, in which order, and which of them answered the last call.
 #include "call_fixture.hpp"
 #include "warmgraph/call/loaded_variants.hpp"
 

@@ -1,4 +1,4 @@
-// CallOutcomes: the report, the misses and the verdicts.
+// Tests CallOutcomes: the report, the misses and the verdicts.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_outcomes.hpp"
 
@@ -43,7 +43,7 @@ TEST_F(OutcomesTest, ThatLastAreVerdictsUntilThereAreTooMany)
     outcomes.finish(journey('b'), Outcome::eager, "", Remember::yes);
     outcomes.finish(journey('c'), Outcome::eager, "", Remember::no);
     outcomes.finish(journey('d'), Outcome::replayed, "", Remember::yes);
-    EXPECT_EQ(outcomes.verdict(digest_of('a')), Outcome::refused); // now the most recently used verdict
+    EXPECT_EQ(outcomes.verdict(digest_of('a')), Outcome::refused); // now this verdict is the most recently used one
     EXPECT_FALSE(outcomes.verdict(digest_of('c')));
     EXPECT_FALSE(outcomes.verdict(digest_of('d')));
     outcomes.finish(journey('e'), Outcome::eager, "", Remember::yes);

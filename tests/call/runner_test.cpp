@@ -1,4 +1,4 @@
-// CallableRunner: runs the unchanged callable in the caller's stream.
+// Tests CallableRunner, which runs the callable itself in the caller's stream.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 #include "warmgraph/call/callable_runner.hpp"

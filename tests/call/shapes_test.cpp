@@ -1,4 +1,4 @@
-// CallShapes: the sizes that a call is padded to.
+// Tests CallShapes, which chooses the sizes to which a call is padded.
 #include "call_fixture.hpp"
 #include "warmgraph/call/call_arguments.hpp"
 #include "warmgraph/call/call_shapes.hpp"

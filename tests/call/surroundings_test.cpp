@@ -1,4 +1,4 @@
-// Surroundings: facts are gathered once, and again when something that they depend on changes.
+// Tests Surroundings: it gathers facts once, and again when something changes on which they depend.
 #include <cstdlib>
 
 #include "call_fixture.hpp"

@@ -1,4 +1,4 @@
-// Lookup, Publisher and RecordJobs with caching off: they report it and keep nothing.
+// Tests Lookup, Publisher and RecordJobs when caching is off: they report this, and keep nothing.
 #include "call_fixture.hpp"
 #include "warmgraph/call/lookup.hpp"
 #include "warmgraph/call/publisher.hpp"

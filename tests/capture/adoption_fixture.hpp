@@ -1,4 +1,4 @@
-// Adoption of a foreign graph: two captures of the same work with different memory.
+// A fixture for the adoption of a foreign graph: it makes two captures of the same work with different memory.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,9 @@ protected:
         const std::array other = memory_elsewhere();
         second = captured({other[0], other[1]}, other[2]);
     }
-    /// Memory for x, y and the pool in the second capture. Neither a region's distance nor k_stale is the difference of
-    /// two regions' distances. The allocator decides the distances, so the function tries until this holds.
+    /// Memory for x, y and the pool in the second capture. Each region's distance between the captures must differ from
+    /// the others, and neither it nor k_stale may be the difference of two distances. The allocator decides the
+    /// distances, so the function tries until this holds.
     std::array<MemoryRef, 3> memory_elsewhere()
     {
         for (std::int32_t padding = 1000;; padding += 100) {
@@ -42,7 +43,7 @@ protected:
         }
     }
     static constexpr std::uint64_t k_stale = 0x7770; ///< bytes between the stale addresses of the tests
-    /// tmp = x + bias; y = tmp + bias.
+    /// The work tmp = x + bias; y = tmp + bias, as a captured graph.
     struct Captured {
         backends::RawGraph graph;
         AdoptedCapture capture;

@@ -1,10 +1,11 @@
-// Memory that an adopted graph reads and its caller does not pass: scratch with contents, and undeclared memory.
+// Memory that an adopted graph reads although its caller does not pass it: scratch with contents, and undeclared
+// memory.
 #include "adoption_fixture.hpp"
 
 namespace warmgraph::test::adoption_memory_test {
 namespace {
 
-/// The first node belongs to another graph, which left its results in the pool.
+/// The graph's first node is moved to another graph, which has left its results in the pool.
 class ScratchAdoption : public AdoptionTest {
 protected:
     void leave_first_node_to_another_graph()
@@ -26,10 +27,10 @@ protected:
     std::vector<std::int32_t> left; // the contents that were left in the pool
 };
 
-/// Two workspaces of one size, e.g. of two handles of one library.
+/// The scratch is two pools of the same size, e.g. workspaces of two handles of one library.
 class TwoPools : public AdoptionTest {
 protected:
-    /// one = x + bias; other = one + bias; y = other + bias.
+    /// Captures the work one = x + bias; other = one + bias; y = other + bias.
     std::unique_ptr<Captured> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& one,
                                        const MemoryRef& other)
     {
@@ -42,7 +43,7 @@ protected:
     }
     MemoryRef padded(std::int32_t padding)
     {
-        (void)make(padding, 0); // makes each region move by its own distance
+        (void)make(padding, 0); // lets the regions move by different distances
         return make(k_count + 4, 0);
     }
     const MemoryRef a = make(k_count + 4, 0), b = make(k_count + 4, 0);
@@ -79,7 +80,8 @@ TEST_F(TwoPools, OfWhichOnlyOneIsUsedMayBeListedInAnyOrder)
     ASSERT_TRUE(recording) << recording.error().message;
 }
 
-/// A word that lies in the first pool in one capture and in the second pool in the other: no region explains both.
+/// In one capture the word points into the first pool, in the other into the second pool: no region explains both
+/// values.
 TEST_F(TwoPools, OfWhichWordsLeadFromOneToBothAreRefused)
 {
     const auto one = captured(frame.memory[0], frame.memory[1], a, b);
@@ -96,7 +98,7 @@ TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
                          HasSubstr("Undeclared::constants, which would")));
 }
 
-/// The other graph has not run yet: the memory that it will fill holds zeros, like all other memory.
+/// The other graph has not run yet: the memory that it will fill still has zeros. It must be refused all the same.
 TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
 {
     leave_first_node_to_another_graph();
@@ -120,7 +122,7 @@ TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
     EXPECT_EQ(regions[3].kind, RegionKind::constant);
     EXPECT_EQ(regions[3].inside, 2U);
     EXPECT_EQ(regions[4].inside_offset, 256U);
-    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool's contents are lost
+    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // overwrites the contents of the pool
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     for (int again = 0; again < 2; ++again) {
         ASSERT_TRUE(replay(recording, {x, y}));
@@ -167,11 +169,11 @@ TEST_F(ScratchAdoption, AnAddressThatIsLeftThereAndThatNobodyFollowsDoesNoHarm)
     EXPECT_EQ(read(y), all(42));
 }
 
-/// A library's own memory, which the graph reads and the caller does not declare.
+/// A graph that reads a library's own memory, which the caller does not declare.
 class UndeclaredAdoption : public AdoptionTest {
 protected:
     UndeclaredAdoption() { keeps_undeclared = true; }
-    /// Adds y = table + 1 at the end.
+    /// Adds the work y = table + 1 at the end.
     void read_table()
     {
         for (Captured* captured : {first.get(), second.get()})
@@ -204,11 +206,12 @@ TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
     keeps_undeclared = true;
     auto recording = adopted(first->capture, &second->capture);
     expect_constant(recording);
-    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's contents are lost
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // overwrites the contents of the library's memory
     expect_replay(*recording, 40, 31);
 }
 
-/// The table's address has small low bits. A size with half of an old pointer above it would look like this address.
+/// The lower half of the table's address is small. Together with the upper half of an old pointer, a size can look like
+/// this address.
 TEST_F(UndeclaredAdoption, WhereAddressesLookLikeNumbersNothingIsKept)
 {
     table = device->allocate_far(k_count * 4);
@@ -219,7 +222,7 @@ TEST_F(UndeclaredAdoption, WhereAddressesLookLikeNumbersNothingIsKept)
                    AllOf(HasSubstr("lies in no declared region"), HasSubstr("lies at a multiple of 4 GiB")));
 }
 
-/// cuDNN's batch norm has a flag in such memory.
+/// cuDNN's batch norm keeps a flag in page-locked memory.
 TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
 {
     table = {device->allocate_host(k_count * 4)->address, k_count * 4};

@@ -1,4 +1,4 @@
-// Foreign graphs: proven by a second capture, or taken by range when that is allowed.
+// Adopts foreign graphs: a second capture proves them, or, if the caller allows it, they are taken without a proof.
 #include "adoption_fixture.hpp"
 #include "number_decl.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 TEST_F(AdoptionTest, AnOutputThatHoldsTheRightResultsAlreadyProvesNothing)
 {
-    std::fill_n(frame.memory[1].address.pointer<std::int32_t>(), k_count, 7); // left by its owner's warm-up
+    std::fill_n(frame.memory[1].address.pointer<std::int32_t>(), k_count, 7); // contents that the owner's warm-up left
     device->restores_nothing = true;
     EXPECT_TRUE(failed_with(adopted(first->capture, &second->capture), ErrorCode::verification_failed));
     EXPECT_EQ(read(frame.memory[1]), all(7));
@@ -29,13 +29,13 @@ TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWa
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99)) << "the restored graph has its own";
 }
 
-/// PyTorch's pools often lie like this: one pool ends where the next one starts, in both captures.
+/// PyTorch's pools often lie side by side: in both captures one pool ends where the next one starts.
 TEST_F(AdoptionTest, ScratchSideBySideInBothCapturesIsOneRegion)
 {
     for (Captured* captured : {first.get(), second.get()}) {
         auto& [name, memory] = captured->capture.scratch[0];
         const MemoryRef start{memory.address, 16},
-            rest{memory.address + 16, memory.size - 16}; // kernels start at this address
+            rest{memory.address + 16, memory.size - 16}; // kernels get addresses from here on
         captured->capture.scratch = {{"start", start}, {"pool", rest}};
     }
     auto recording = take(adopted(first->capture, &second->capture));
@@ -66,7 +66,7 @@ TEST_F(AdoptionTest, ASecondCaptureOfOtherWorkIsRefused)
 
 TEST_F(AdoptionTest, WorkThatWritesPastADeclaredRegionIsFoundOnTheCopies)
 {
-    // The original graph has room behind y; the restored graph must not use it.
+    // The original graph has room behind y, which the restored graph must not use.
     frame.tensors[1].sizes[0] = k_count - 8;
     EXPECT_TRUE(failed_with(adopted(first->capture, &second->capture), ErrorCode::verification_failed, "outside 'y'"));
 }
@@ -93,7 +93,7 @@ TEST_F(AdoptionTest, ATexturesHandleIsRefused)
     EXPECT_FALSE(device->textures->was_misused);
 }
 
-/// Recordings refuse managed memory too: work must not run on copies of it.
+/// Recordings refuse managed memory, too: work must not run on copies of managed memory.
 TEST_F(AdoptionTest, ManagedMemoryIsRefused)
 {
     device->managed = frame.memory[0].address.flat();
@@ -182,7 +182,7 @@ TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
     EXPECT_EQ(stored.uses[0].slot, (cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 0, 8, 1}));
     EXPECT_EQ(stored.uses[1], (cachefmt::SemaphoreUse{1, 77, {}, 0}));
 
-    // The verified graph runs now with its semaphores: those of the first capture, with the call's values.
+    // The verified graph runs at once, with the semaphores of the first capture and the values of the call.
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     auto stream = *device->create_stream();
     replay::Bindings bindings{{x, y, {}}, {41}};

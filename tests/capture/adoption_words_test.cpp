@@ -1,14 +1,16 @@
-// Words of an adopted graph's parameters that follow no region: unused words, stale addresses, halves of addresses.
+// Words in an adopted graph's parameters that do not move with a region: unused words, stale addresses, halves of
+// addresses.
 #include "adoption_fixture.hpp"
 
 namespace warmgraph::test::adoption_words_test {
 namespace {
 
-/// Words that differ between the captures and follow no region. All become zero together; the results show a used one.
+/// A parameter has words that differ between the captures and do not move with a region. In a trial all these words are
+/// zero: if a kernel uses one of them, the results differ.
 class UnusedWordAdoption : public AdoptionTest {
 protected:
     Result<MemoryRef> allocation = device->allocate(0x8000);
-    /// Adds a parameter to the second kernel, which does not read it.
+    /// Adds a parameter with such words to the second kernel, which does not read it.
     void add_tail(std::uint64_t one, std::uint64_t other)
     {
         for (auto [captured, word] : {std::pair{first.get(), one}, std::pair{second.get(), other}}) {
@@ -18,7 +20,8 @@ protected:
             for (int i = 0; i < 6; ++i) append(value, word + static_cast<std::uint64_t>(i));
         }
     }
-    /// Adds a struct: the pool's address, then the lower half of a stale address with a number above it.
+    /// Adds a struct with two words: the pool's address, and the lower half of that address with a small number above
+    /// it.
     void add_torn()
     {
         for (Captured* captured : {first.get(), second.get()}) {
@@ -29,7 +32,7 @@ protected:
             append(value, (at & 0xFFFF'FFFFU) | std::uint64_t{1} << 32U);
         }
     }
-    /// Addresses in freed memory. Their distance differs from the distance between any two regions.
+    /// Addresses in freed memory. Their distance is not the distance between any two regions.
     MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + k_stale, 16};
     void set_count(Captured& captured, std::size_t node, std::int32_t count)
     {
@@ -60,7 +63,7 @@ TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)
         AllOf(HasSubstr("kernel add (node 1)"), HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
-/// The kernel's element count differs between the captures, e.g. because it comes from a counter.
+/// The kernel's element count differs between the captures, e.g. because it is a counter.
 TEST_F(UnusedWordAdoption, OnesThatTheResultsDependOnAreFoundAmongTheOthersAndRefused)
 {
     add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
@@ -78,7 +81,8 @@ TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
                    AllOf(HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
-/// A pointer left by another computation. Its memory went back to the framework's allocator, which kept the allocation.
+/// The word is a pointer that another computation left. Its memory went back to the framework's allocator, which kept
+/// the allocation.
 TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
 {
     add_tail(stale.address.flat(), stale_too.address.flat());
@@ -88,10 +92,10 @@ TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
     expect_untouched();
 }
 
-/// The word points into another segment of the framework, which began where the region ends and is freed.
+/// The word points to another segment of the framework. This segment began where the region ends, and is freed.
 TEST_F(UnusedWordAdoption, OneAtTheEndOfARegionThatItDoesNotFollowIsAnUnusedWord)
 {
-    device->lead = 4096; // nothing lies behind any allocation
+    device->lead = 4096; // leaves a gap, so that no other memory begins at the end of an allocation
     const MemoryRef alone = make(k_count, 1);
     first = captured({frame.memory[0], frame.memory[1]}, pool);
     first->capture.scratch.emplace_back("alone", alone);
@@ -109,7 +113,7 @@ TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordT
     EXPECT_TRUE(recording) << recording.error().message;
 }
 
-/// A word must mean the same in both captures. When it is not a device address in one of them, no kernel can follow it.
+/// A kernel could only use the word as an address if it was an address in both captures.
 TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedWordToo)
 {
     static const int s_on_the_host = 1;
@@ -139,7 +143,7 @@ TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
     EXPECT_EQ(recording.entry.header.info.unused_words, 0U);
 }
 
-/// The upper half of an old pointer behind a small number, which together look like an address of `theirs`.
+/// A small number, and behind it the upper half of an old pointer. Together they look like an address in `theirs`.
 class SuspectAdoption : public UnusedWordAdoption {
 protected:
     SuspectAdoption() { std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 30); }
@@ -161,12 +165,12 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
     expect_replay(recording, 40, 42);
 }
 
-/// In ATen's reductions the number is not at a multiple of 8, and other small numbers are near it.
+/// In ATen's reductions such a number is not at a multiple of 8, and there are other small numbers near it.
 TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
 {
     for (Captured* captured : {first.get(), second.get()}) {
         captured->capture.scratch.emplace_back("near",
-                                               // Scratch of the call, so that halves of addresses are checked.
+                                               // Halves of addresses are checked against this scratch.
                                                device->allocate_far(64));
         auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
         Bytes& value = params.emplace_back().value;
@@ -197,7 +201,7 @@ TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
                    AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
 }
 
-/// A word that may be a pointer is refused; no trial runs without it.
+/// The word may be a pointer, so it is refused at once. No trial runs without the word.
 TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
 {
     const MemoryRef large = device->allocate_far(1 << 20);

@@ -1,4 +1,4 @@
-// Artifacts that a process made or used, loaded into another folder; and bundles that are read without unpacking them.
+// Artifacts that a process made or used are loaded into another folder; bundles are read without unpacking them.
 #include "facade_fixture.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -173,7 +173,7 @@ TEST_F(Artifacts, OfABundleThatCannotBeUsedCostNothingElse)
 TEST_F(Artifacts, OfABundleThatIsDamagedAreAMissAndRecorded)
 {
     auto bytes = recorded().bytes;
-    for (std::size_t at = 288; at < 400; ++at) bytes[at] ^= std::byte{1}; // damages the image, the first member
+    for (std::size_t at = 288; at < 400; ++at) bytes[at] ^= std::byte{1}; // damages the image (the first member)
     CacheOptions layered = elsewhere();
     layered.bundles = {written(bytes)};
     Cache cache{layered};

@@ -1,4 +1,4 @@
-// Each bad input gives a clear error or a counted miss.
+// Each wrong input leads to a clear error or to a counted miss.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// Parts of a graph beside kernel parameters: copies, attributes, events, host functions, edges, its own allocations.
+// Classifies the parts of a graph other than kernel parameters: copies, attributes, events, host functions, edges, the
+// graph's own allocations.
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
 #include "warmgraph/backends/host_functions.hpp"
@@ -37,7 +38,7 @@ protected:
         m_result = result;
         return std::get<Node>(result->graph.nodes.back());
     }
-    /// The second capture of the same work gets `change`, and must be refused.
+    /// Makes a second capture of the same work, applies `change` to it, and expects that it is refused.
     template <class Change>
     void expect_seen(Change change, const std::string& as)
     {
@@ -79,7 +80,7 @@ TEST_F(Nodes, ACopyThatReachesOutsideItsRegionIsRefused)
 
 class AdjacentNodes : public Nodes {
 protected:
-    /// 'y' follows 'x' directly and moves with it.
+    /// The region 'y' begins where 'x' ends, and both move by the same distance.
     AdjacentNodes()
     {
         m_first.y = m_first.x + k_size;
@@ -99,7 +100,7 @@ TEST_F(AdjacentNodes, ACopyToTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
     add_copy_to_the_boundary(32);
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
     EXPECT_EQ(m_result->unproven, 0U);
-    add_copy_to_the_boundary(0); // x has no bytes left, so this cannot be x's end
+    add_copy_to_the_boundary(0); // 0 bytes of x are left there, so the copy cannot mean the end of x
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
 }
 
@@ -271,7 +272,7 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
     expect_seen([](CapturedGraph& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
                 "with 2 and then 1 semaphores");
     const Captures before = captures;
-    use(*captures.again).value = 10; // the callable has a counter of its own
+    use(*captures.again).value = 10; // the callable itself counts this value
     expect_refused(
         AllOf(HasSubstr("its second run enqueued something else"), HasSubstr("semaphore 0 of value 9 and then 10")));
     captures = before;
@@ -287,7 +288,7 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
 
 class SemaphoreValues : public Nodes {
 protected:
-    /// A signal; `make` computes its value from the scalar's value.
+    /// Captures a signal. `make` computes the value of the signal from the scalar's value.
     template <class Make>
     void capture_signals(DType type, Make make)
     {
@@ -327,7 +328,7 @@ TEST_F(SemaphoreValues, MadeOfAScalarInAnyOtherWayAreRefused)
     refused("pass the scalar, or the scalar plus a constant");
     capture_signals(DType::u32, [](std::uint64_t n) { return n << 32U; });
     refused("pass an integer scalar");
-    capture_signals(DType::u32, [](std::uint64_t n) { return 0xFFFF'FFF0 + n; }); // the upper half changes too
+    capture_signals(DType::u32, [](std::uint64_t n) { return 0xFFFF'FFF0 + n; }); // its upper half changes, too
     refused("pass the scalar, or the scalar plus a constant");
     capture_signals(DType::f32, [](std::uint64_t n) { return n; });
     refused("pass an integer scalar");
@@ -365,7 +366,7 @@ TEST_F(Nodes, KernelsAreNamedAsPeopleReadThem)
                 name + " and then one with other template arguments");
 }
 
-/// The driver chooses its form by the alignment of the copied or filled memory.
+/// The driver chooses between forms of a copy or a fill by the alignment of the memory.
 TEST_F(Nodes, TheSameBytesSpelledInAnotherWayAreNoDifference)
 {
     const auto work = [](CapturedGraph& capture, bool in_rows) -> std::vector<RawWork> {
@@ -410,7 +411,7 @@ TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
 
 class Allocations : public FlatCaptures {
 protected:
-    /// The graph's own memory has another address in each capture.
+    /// Captures a graph that allocates memory itself. The memory has another address in each capture.
     void capture_with_allocation(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
     {
         const auto make = [](CapturedGraph& capture, std::uint64_t place) {

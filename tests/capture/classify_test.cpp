@@ -1,4 +1,4 @@
-// Differential capture on hand-made captures that no device backend can produce.
+// Classifies hand-made captures that no device backend can produce.
 #include "classify/classify.hpp"
 #include "expect_error.hpp"
 #include "number_decl.hpp"
@@ -31,7 +31,7 @@ protected:
         interface.scalars.push_back(test::number("n", DType::i32, std::pair{0.0, 100.0}));
         captures.scalars = {5};
     }
-    /// Captures one kernel; `make` gives its parameters for a set of addresses and a scalar value.
+    /// Captures one kernel. `make` returns the kernel's parameters for given addresses and a given scalar value.
     template <class Make>
     void capture_all(Make make)
     {
@@ -129,10 +129,11 @@ TEST_F(Classify, AnIntegerThatEqualsTheScalarByChanceStaysAConstant)
 
 TEST_F(Classify, AScalarThatIsSignExtendedWithinItsRangeIsRefused)
 {
-    // 64 bits of (n - 50): the upper half changes between the ends of the range, and a 4-byte slot would miss it.
+    // The parameter is n - 50 with 64 bits. Its upper half changes between the ends of n's range, and a slot of 4 bytes
+    // would miss that.
     capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n} - 50)}; });
     EXPECT_FALSE(graph());
-    // 64 bits of n itself: the upper half is 0 over the whole range.
+    // The parameter is n with 64 bits. Its upper half is 0 over the whole range.
     capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n})}; });
     EXPECT_TRUE(graph());
 }

@@ -1,4 +1,5 @@
-// Pointers among the words of by-value parameters: found by their movement between the captures, or refused.
+// Pointers among the words of parameters that are passed by value. They are found because they move between the
+// captures, or else refused.
 #include "flat_captures.hpp"
 #include "flat_device.hpp"
 #include "number_decl.hpp"
@@ -69,7 +70,7 @@ TEST_F(Words, APointerBeforeItsRegionOrBeyondItIsProvenByItsMovement)
 
 TEST_F(Words, APointerOutsideIsNoFartherAwayThanAllRegionsTogether)
 {
-    constexpr std::uint64_t k_all = 3 * k_size; // x, y and the pool
+    constexpr std::uint64_t k_all = 3 * k_size; // size of x, y and the pool together
     capture_all([](const Places& at) { return (Packer{} << at.x - k_all << at.y + k_size + k_all).bytes(); });
     EXPECT_THAT(slots(), ElementsAre(slot(0, 0, -static_cast<std::int64_t>(k_all)), slot(1, 8, k_size + k_all)));
     for (const std::uint64_t distance : {-k_all - 8, k_size + k_all + 8}) {
@@ -78,7 +79,8 @@ TEST_F(Words, APointerOutsideIsNoFartherAwayThanAllRegionsTogether)
     }
 }
 
-/// A struct with a pointer's halves and a count between: both halves change with the region, but no 8-byte word does.
+/// A struct with a pointer's halves and a count between: both halves change with the region, but no word of 8 bytes
+/// does.
 TEST_F(Words, HalvesOfAnAddressWithSomethingBetweenAreRefused)
 {
     m_moved.x = m_first.x + (1ULL << 32U) + k_size;
@@ -129,7 +131,8 @@ TEST_F(Words, HalfOfAnAddressIsRefused)
     expect_refused(HasSubstr("A value computed from an address cannot be recorded"));
 }
 
-/// Half of a stale pointer, and a small number. The upper half of every host address looks like a device address's.
+/// A parameter with half of a stale pointer, and a small number. The upper half of any host address looks like a device
+/// address's upper half.
 TEST_F(Words, AHalfOfAWholeAddressIsNoHalfOfAnother)
 {
     const std::uint64_t top = m_first.x >> 32U << 32U;
@@ -157,7 +160,7 @@ protected:
     }
 };
 
-/// The kernel gets both pointers: y may mean x's end or y's start.
+/// The kernel gets both pointers. The pointer to y may mean the end of x or the start of y.
 TEST_F(Neighbours, WhereTheKernelTakesTheFirstAsWellItIsRefused)
 {
     capture_all([](const Places& at) { return (Packer{} << at.x << at.y).bytes(); });
@@ -185,7 +188,7 @@ TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfADeclaredRegionIsRefused)
     capture_all([this](const Places&) { return (Packer{} << m_first.x + 64).bytes(); });
     expect_refused(
         AllOf(HasSubstr("stays the same when that region moves"), HasSubstr("'x'"), HasSubstr("0x7f0000000040")));
-    captures.proof = Proof::allow_unproven; // the movement proves that the word follows no region
+    captures.proof = Proof::allow_unproven; // not needed here: the movement proves that the word follows no region
     expect_refused(HasSubstr("stays the same when that region moves"));
 }
 
@@ -269,7 +272,7 @@ TEST_F(WordsAndScalars, AnAddressThatDependsOnAScalarIsRefused)
 
 TEST_F(WordsAndScalars, AWordThatOverlapsAScalarIsTheScalars)
 {
-    // The scalar and its neighbour together look like an address of 'x': 0x00007f00'00000005.
+    // The scalar and the number beside it look like an address in 'x': 0x00007f00'00000005.
     capture_all([](const Places& at) { return (Packer{} << at.n << std::int32_t{0x7f00}).bytes(); });
     const auto found = slots();
     ASSERT_EQ(found.size(), 1U);
@@ -335,11 +338,11 @@ TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)
     expect_refused(HasSubstr("parameter 0 byte 16"));
 }
 
-/// Bytes that differ between the captures and follow no region.
+/// Bytes that differ between the captures and do not move with a region.
 class Unexplained : public FlatCaptures {
 protected:
     Unexplained() { captures.unused = UnusedWords::tried; }
-    /// Captures a parameter of 16 bytes: `first` or `moved`, then a 7.
+    /// Captures a parameter of 16 bytes: the word `first` (in the second capture `moved`), and the word 7.
     void capture(std::uint64_t first, std::uint64_t moved)
     {
         capture_all([&](const Places& at) { return (Packer{} << (at.x == m_first.x ? first : moved) << 7L).bytes(); });
@@ -368,7 +371,7 @@ TEST_F(Unexplained, BecomeZeroAndAreOneWord)
 
 TEST_F(Unexplained, LeaveWhatIsTheSameBesideThem)
 {
-    capture(0x1234'5678'9abc'de01, 0x1111'2222'3333'4401); // a bool and its padding
+    capture(0x1234'5678'9abc'de01, 0x1111'2222'3333'4401); // the lowest byte is a bool, the others are padding
     EXPECT_EQ(stored(), (Packer{} << 1L << 7L).bytes());
 }
 
@@ -377,9 +380,9 @@ TEST_F(Unexplained, AreRefusedWhereTheyLieInLiveMemory)
     captures.allocation_at = [](std::uint64_t flat) {
         return flat >> 12U == 0x6f00'0000'0ULL ? std::optional{at(0x6f00'0000'0000)} : std::nullopt;
     };
-    capture(0x6f00'0000'0010, 0x5e00'0000'4444); // the first capture's address is live; the second one's may be freed
+    capture(0x6f00'0000'0010, 0x5e00'0000'4444); // in use in the first capture; in the second it may be freed
     expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("0x6f0000000010")));
-    capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // the trial runs the first capture without it
+    capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // a trial runs the first capture without this word
     EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
 }
 

@@ -1,4 +1,4 @@
-// Built twice, as two plugins that wrap callables of the same type.
+// A plugin that wraps a callable. It is built twice, and both plugins have callables of the same type.
 #include "warmgraph/detail/code_address.hpp"
 
 namespace {

@@ -1,4 +1,5 @@
-// Each plugin is identified by its own build id, also when two wrap callables of one type and share their symbols.
+// Each plugin is identified by its own build id, even if two plugins wrap callables of one type and share their
+// symbols.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,10 +9,10 @@
 namespace warmgraph::test::code_address_test {
 namespace {
 
-/// The file that contains the address that the plugin's `function` returns.
+/// The path of the file whose code contains the address that the plugin's `function` returns.
 std::string file_of(const char* plugin, const char* function)
 {
-    void* const library = ::dlopen(plugin, RTLD_NOW | RTLD_GLOBAL); // never closed
+    void* const library = ::dlopen(plugin, RTLD_NOW | RTLD_GLOBAL); // this library is never closed
     if (library == nullptr) return ::dlerror();
     void* const symbol = ::dlsym(library, function);
     Dl_info info{};

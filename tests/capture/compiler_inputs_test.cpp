@@ -1,5 +1,5 @@
-// Inputs of a compiler beside a program's source: headers found by name, and flags from the environment. An entry must
-// not be replayed when they differ.
+// Inputs of a compiler other than the source: headers that it finds by name, and flags from the environment. If they
+// change, an entry must not be replayed.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::compiler_inputs_test {
@@ -22,13 +22,13 @@ protected:
     [[nodiscard]] std::string in(const std::string& folder) const { return (dir.path() / folder).string(); }
     void set_flags(const char* flags) const
     {
-        device.synchronize(); // the driver's threads read the environment
+        device.synchronize(); // the driver's threads must not read the environment while it changes
         if (flags != nullptr)
             ::setenv(k_flags, flags, 1);
         else
             ::unsetenv(k_flags);
     }
-    /// The value that a new process with this source and these options computes from 21; sets the outcome.
+    /// Returns the value that a new process with this source and these options computes from 21. Also sets `outcome`.
     float run(const std::string& source, const std::string& flags, const std::string& version = "")
     {
         Cache cache{options()};

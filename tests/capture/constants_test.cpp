@@ -1,4 +1,5 @@
-// Memory whose contents an entry stores. Processes without this memory get the contents; other contents are a miss.
+// Memory whose contents an entry stores. A process without this memory gets the contents; a process in which the memory
+// has other contents gets a miss.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::constants_test {
@@ -6,7 +7,7 @@ namespace {
 
 class ConstantTest : public FacadeTest {
 protected:
-    /// y = x + table
+    /// The spec of y = x + table.
     [[nodiscard]] Spec table_spec(const MemoryRef& table) const
     {
         Spec spec = vector_spec();
@@ -33,7 +34,7 @@ protected:
         for (std::size_t i = 0; i < result.size(); ++i) result[i] = first + step * static_cast<float>(i);
         return result;
     }
-    /// Another process records with the table 100, 101, ...
+    /// Records in another process, with the table 100, 101, ...
     void record() const
     {
         Cache cache{options()};
@@ -57,7 +58,7 @@ TEST_F(ConstantTest, ItsContentsComeWithTheEntryToWhoHasNone)
     Function loaded = cache.load("add_table", device, table_spec({}));
     EXPECT_EQ(call(loaded, Outcome::replayed), sums(101, 2));
     Spec without = table_spec({});
-    without.constants.clear(); // not a part of the interface
+    without.constants.clear(); // constants are not a part of the interface
     Cache second{options(Policy::require_hit)};
     Function other = second.load("add_table", device, without);
     EXPECT_EQ(call(other, Outcome::replayed), sums(101, 2));
@@ -106,7 +107,7 @@ TEST_F(ConstantTest, MoreThanMayBeKeptIsRefused)
     EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, at most 255 are kept"));
 }
 
-/// An entry may ask for any amount. The loading process sets the limit.
+/// An entry may ask for any amount of memory, so the loading process sets a limit.
 TEST_F(ConstantTest, MoreThanMayBeKeptIsNotLoaded)
 {
     record();

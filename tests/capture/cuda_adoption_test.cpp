@@ -1,4 +1,4 @@
-// Foreign graphs captured on a CUDA device, through the facade.
+// Adopts foreign graphs that were captured on a CUDA device, through the facade.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ protected:
         driver.destroy(adoption.first.graph);
         if (adoption.second) driver.destroy(adoption.second->graph);
     }
-    /// The same work with all memory at other addresses.
+    /// Captures the same work again, with all memory at other addresses.
     void capture_again()
     {
         const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes};
@@ -122,7 +122,7 @@ TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
     EXPECT_THAT(watch.stray(), HasSubstr("in another stream"));
 }
 
-/// The backward half is recorded anew under a new id. The same forward half must then get the new id too.
+/// The backward half is recorded again under a new id. The same forward half must then get the new id, too.
 TEST_F(CudaAdoption, APartHasTheIdOfItsLastRecording)
 {
     capture_again();
@@ -155,7 +155,7 @@ TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
     driver.destroy(second.graph);
 }
 
-/// Another process: its allocator has another history, and returns more and larger pieces.
+/// Another process: its allocator made other calls before, and returns more and larger pieces.
 class CudaAdoptionElsewhere : public CudaAdoption {
 protected:
     CudaAdoptionElsewhere()
@@ -228,7 +228,7 @@ TEST_F(CudaAdoptionElsewhere, LeavesTheEntryOnDiskWhereThatGivesTheSameAnswer)
 
 TEST_F(CudaAdoptionElsewhere, IsRecompiledWhereTheEntryOnDiskGivesAnotherAnswer)
 {
-    forge([](cachefmt::Graph& graph) { // now reads past the end of its own result
+    forge([](cachefmt::Graph& graph) { // the changed graph reads past the end of its own result
         scratch_of(graph).size = 2 * k_bytes;
         std::get<cachefmt::CopyNode>(graph.nodes.back()).source.addend += k_bytes;
     });
@@ -251,7 +251,7 @@ TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
 {
     capture_again();
     {
-        Cache recording{options()}; // a read-only folder must exist
+        Cache recording{options()}; // makes the folder, which must exist for a read-only cache
     }
     Cache strict{options(Policy::require_hit)};
     EXPECT_TRUE(failed_with(thrown_by([&] { (void)strict.adopt("copy", device, spec(), adoption); }),
@@ -266,14 +266,15 @@ TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
     }
 }
 
-// Driver-independent behaviour of the facade, tested on the fake driver.
+// These tests of the facade do not depend on the driver, so they run only on the fake driver.
 #ifdef WARMGRAPH_FAKE_CUDA
-/// The adopted graph is kept only in this process. With the registered module, it could not be loaded again.
+/// The adopted graph is kept only in this process. If a module was registered for it, the graph could not be loaded
+/// again.
 TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
 {
     capture_again();
     {
-        Cache recording{options()}; // a read-only folder must exist
+        Cache recording{options()}; // makes the folder, which must exist for a read-only cache
     }
     Cache cache{options(Policy::read_only)};
     Function f = cache.adopt("copy", device, spec(), adoption);
@@ -291,9 +292,9 @@ TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
 }
 #endif
 
-// On a device: tests/gpu/torch/operators.py.
+// The same cases run on a device in tests/gpu/torch/operators.py.
 #ifdef WARMGRAPH_FAKE_CUDA
-/// A kernel copies another number of elements in the second capture.
+/// In the second capture, a kernel copies another number of elements.
 class UnsteadyAdoption : public CudaAdoption {
 protected:
     UnsteadyAdoption()
@@ -351,7 +352,7 @@ TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
     EXPECT_TRUE(failed_with(thrown, ErrorCode::invalid_argument, "no scratch 'pool'"));
 }
 
-/// Two processes: the capture that one wrote is the second capture of the other's adoption.
+/// Two processes share captures: one writes a capture, and the other uses it as the second capture of an adoption.
 class CudaPairing : public CudaAdoption {
 protected:
     CudaPairing()
@@ -380,7 +381,7 @@ protected:
     {
         std::ofstream{file, std::ios::binary} << as_text(bytes);
     }
-    /// Writes the capture file of another process.
+    /// Writes a capture file as another process does.
     void write_as_another_process()
     {
         Cache cache{options()};
@@ -389,7 +390,7 @@ protected:
         capture.process = "another one";
         replace(file, encode(capture));
     }
-    /// Adopts and returns the refusal, or nullopt; checks the number of ignored files.
+    /// Adopts. Returns the refusal, or nullopt if there is none. Expects this number of ignored files.
     std::optional<Exception> refusal_of_pair(std::uint64_t ignored)
     {
         Cache cache{options()};

@@ -1,4 +1,5 @@
-// The facade on a CUDA device with the driver's own calls beside it, for tests that are built twice (cuda_or_fake.hpp).
+// Tests the facade on a CUDA device. The tests can also call the driver directly, and are built twice
+// (cuda_or_fake.hpp).
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +16,7 @@ using std::int32_t;
 inline constexpr std::int64_t k_count = 256;
 inline constexpr std::uint64_t k_bytes = k_count * 4;
 
-/// Direct driver calls, as another framework makes them.
+/// Calls the driver directly, as another framework does.
 class Driver {
 public:
     Driver()
@@ -90,7 +91,7 @@ protected:
         device.synchronize();
         return buffer.read<int32_t>();
     }
-    /// y = x + 1, of any size.
+    /// The function y = x + 1 for any size.
     [[nodiscard]] Function add_one(Cache& cache) const
     {
         return cache.wrap("f", device, spec(), [this](Recorder& r) {

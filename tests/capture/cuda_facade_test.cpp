@@ -1,4 +1,4 @@
-// The facade on a CUDA device: pointers, native streams, launch options, preloaded entries.
+// Tests the facade on a CUDA device: pointers, native streams, launch options, preloaded entries.
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -67,7 +67,7 @@ TEST_F(CudaFacade, AHeapThatTheCallableItselfRaisesIsRefused)
     Cache cache{options()};
     bool is_made = false;
     Function f = cache.wrap("f", device, spec(), [&](Recorder& r) {
-        if (!std::exchange(is_made, true)) // a library's first use
+        if (!std::exchange(is_made, true)) // at its first use a library does more
             Driver::check(set(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * usual));
         r.stream().copy(r["y"], r["x"], k_bytes);
     });
@@ -120,8 +120,8 @@ TEST_F(CudaFacade, StreamsAreTheDriversAndPageLockedMemoryIsAddressable)
     EXPECT_EQ(y.read<int32_t>(), counting(3));
 }
 
-/// Copies between other kinds of memory are other work. There is one variant for each kind, whichever came first, and
-/// no variant counts as a second recording of another.
+/// A copy between other kinds of memory is other work. Each kind gets its own variant, in any order of the calls, and a
+/// variant does not count as a second recording of another variant.
 TEST_F(CudaFacade, PageLockedInputsHaveAVariantOfTheirOwn)
 {
     Buffer host = device.allocate_host(k_bytes);
@@ -166,7 +166,7 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
     const auto is_capturing = driver.call<decltype(&cuStreamIsCapturing)>("cuStreamIsCapturing");
     CUevent done = nullptr;
     Driver::check(driver.call<decltype(&cuEventCreate)>("cuEventCreate")(&done, CU_EVENT_DISABLE_TIMING));
-    static std::atomic<int> host_calls; // stays registered until the process ends
+    static std::atomic<int> host_calls; // static, because the callable stays registered until the process ends
     const CUhostFn count = [](void* calls) { ++*static_cast<std::atomic<int>*>(calls); };
     register_host_function("cuda_facade.count", count, &host_calls);
     const auto wrap = [&](Cache& cache, const Spec& declared) {
@@ -193,7 +193,8 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
         EXPECT_THAT(f.report().reason, HasSubstr("event")) << "it was not declared";
         EXPECT_EQ(read(y), counting(3));
     }
-    // Another user may wait for the event, so the call does not wait for its answer; a later call records it.
+    // Another user of the event may wait for it, so the call does not wait for its own answer. A later call is recorded
+    // instead.
     for (const auto& outcomes :
          {std::pair{Outcome::eager, Outcome::recorded}, {Outcome::replayed, Outcome::replayed}}) {
         Cache cache{options()};
@@ -350,7 +351,7 @@ TEST_F(CudaFacade, WordsThatAStreamWritesAndWaitsForAreRecordedAndFollowTheirReg
     }
 }
 
-/// A texture over linear memory; destroyed at the end of the scope.
+/// A texture over linear memory. It is destroyed at the end of its scope.
 class Texture {
 public:
     Texture(const Driver& driver, const Buffer& contents) : m_driver(driver)
@@ -379,10 +380,11 @@ TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
 {
     const Driver driver;
     const Buffer x = numbers(3), y = device.allocate(k_bytes);
-    const Texture one{driver, x}, other{driver, y}; // made before recording is prepared: CUPTI did not see it
+    const Texture one{driver, x}, other{driver, y}; // not seen by CUPTI, because recording is not prepared yet
     device.prepare_recording();
     ASSERT_NE(one.handle(), other.handle());
-    // The kernel has no elements and takes the handle in place of a pointer: not every device here can read a texture.
+    // The kernel is launched for 0 elements, and takes the handle in place of a pointer: not every device in this test
+    // can read a texture.
     const auto enqueue = [&](Recorder& r, std::uint64_t handle) {
         r.stream().copy(r["y"], r["x"], k_bytes);
         r.stream().launch(program, "copy", {.grid = {1}, .block = {32}}, r["y"], handle, int32_t{0});

@@ -1,5 +1,6 @@
-// G1 for the whole facade on CUDA: when any driver call fails, the caller gets the function's result, the fault is
-// counted, and nothing leaks. A call that the function makes for its answer fails as it would without a cache.
+// Promise G1 for the whole facade on CUDA: if any driver call fails, the caller still gets the function's result, the
+// fault is counted, and nothing leaks. A driver call that the function itself makes for its answer fails as it would
+// without a cache.
 #include <array>
 #include <map>
 #include <thread>
@@ -32,7 +33,7 @@ protected:
     [[nodiscard]] CacheOptions options() const
     {
         CacheOptions options = cache_options("toy", dir.path() / "cache");
-        options.probing_ms = 0; // only the probes that are always made
+        options.probing_ms = 0; // makes only the first probes, which are always made
         return options;
     }
     /// y = x.
@@ -42,8 +43,9 @@ protected:
         spec.version = "1";
         return cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
     }
-    /// Opens device, cache and function over `dir`, as a new process does: one call, then one with other memory, which
-    /// rebinds. `arm` sets the fault, which is active from the start of the first call to the end of the second.
+    /// Opens device, cache and function over `dir`, as a new process does. Makes one call, and a second call with other
+    /// memory, which must be bound. `arm` sets the fault. The fault is active from the start of the first call to the
+    /// end of the second.
     template <class Arm>
     Answer call(Arm arm)
     {
@@ -65,7 +67,7 @@ protected:
                 throw;
             }
         });
-        Stream elsewhere = device.stream(); // the second call must be ordered behind the first
+        Stream elsewhere = device.stream(); // the work of the second call must wait for the first call's
         fake.reset();
         arm();
         Answer answer;
@@ -101,24 +103,25 @@ protected:
     {
         return call([] {});
     }
-    /// The function itself fails, without the cache's part: its error reaches the caller, and the next call is right.
+    /// The function itself fails, and the cache has no part in it: the caller gets the error, and the next call is
+    /// right.
     void expect_own_failure(const Answer& answer, Outcome undisturbed)
     {
         EXPECT_EQ(undisturbed, Outcome::recorded) << "a replay that fails is no failure of the function's";
         EXPECT_TRUE(callable_threw) << answer.thrown->what();
-        if (failed_call.starts_with("cu")) { // NVRTC's failures have other texts
+        if (failed_call.starts_with("cu")) { // NVRTC's failures have other error texts
             EXPECT_THAT(answer.thrown->what(), HasSubstr(failed_call));
         }
         ASSERT_FALSE(answer.moved_thrown) << answer.moved_thrown->what();
         ASSERT_EQ(answer.moved_values, k_right_moved);
     }
-    /// Makes each driver call fail once. `prepare` sets the initial state of the cache folder.
+    /// Makes each driver call fail once. `prepare` brings the cache folder into its initial state.
     template <class Prepare>
     void expect_right_results(Prepare prepare, Outcome undisturbed)
     {
-        static_cast<void>(call()); // does the work that a process does once (CUPTI)
+        static_cast<void>(call()); // does the work that a process does only once (CUPTI)
         const std::string before = fake.live();
-        // On a busy machine a wait queries the driver more often. So the call with the fewest queries counts.
+        // On a busy machine, a wait asks the driver more often. So the run with the fewest queries counts.
         long total = 0;
         std::vector<long> all;
         std::vector<std::string> names;
@@ -172,11 +175,11 @@ protected:
     std::vector<long> positions;
     std::vector<std::string> call_names;
     bool was_hit = false, callable_threw = false;
-    long instantiations = 0; ///< calls between reset and the end of the second call
+    long instantiations = 0; ///< calls of instantiate between reset() and the end of the second call
     std::string failed_call;
 };
 
-// This test runs first, because a process subscribes once.
+// This test must run first, because a process subscribes to CUPTI only once.
 TEST_F(CudaFakeFacade, WithoutCuptiNothingIsRecordedAndTheCureIsNamed)
 {
     const Answer answer = call([&] { fake.fail("cuptiSubscribe", 1, 0, CUDA_ERROR_UNKNOWN); });
@@ -204,7 +207,7 @@ TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
     EXPECT_EQ(instantiations, instantiated + 1);
 }
 
-/// The stream may wait for work that this thread enqueues later. A host that waits for the stream would hang.
+/// The stream may wait for work that this thread enqueues later. If the host waited for the stream, it would hang.
 TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
 {
     const Device device{"cuda:0"};
@@ -234,7 +237,7 @@ TEST_F(CudaFakeFacade, ALaterCallAsksOnceWhetherItsStreamCaptures)
     ASSERT_EQ(f.call(args), Outcome::recorded);
     ASSERT_EQ(f.call(args), Outcome::replayed);
     Stream stream = device.stream();
-    ASSERT_EQ(f.call(stream, args), Outcome::replayed); // ordered after the default stream's work
+    ASSERT_EQ(f.call(stream, args), Outcome::replayed); // ordered after the work in the default stream
     for (const bool is_asked : {true, false}) {
         fake.reset();
         EXPECT_EQ(is_asked ? f.call(stream, args) : f.call_uncaptured(stream, args), Outcome::replayed);
@@ -292,7 +295,7 @@ TEST_F(CudaFakeFacade, OutOfMemoryAtInstantiateRunsTheFunctionAsItIs)
 TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
 {
     static_cast<void>(call());
-    // The first load is the restored image's. The function's own program is compiled and loaded after it.
+    // The restored image is loaded first. The function's own program is compiled and loaded later.
     const Answer answer = call([&] { fake.fail("cuModuleLoadData", 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU); });
     EXPECT_TRUE(was_hit);
     EXPECT_EQ(answer.values, k_right);
@@ -302,7 +305,7 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_THAT(answer.reason, HasSubstr("the image is for architecture"));
 }
 
-/// An image that another process could load stays in place.
+/// Another process may be able to load the image, so it stays in its place.
 TEST_F(CudaFakeFacade, OnlyAnImageThatIsToBlameCostsItsEntry)
 {
     const auto is_set_aside = [&](CUresult status) {

@@ -1,6 +1,6 @@
-// G2: a restored function whose buffers move and whose shapes change, 10,000 times: random places and alignments in one
-// big buffer; bytes that the function does not write stay unchanged. Recorded in one process, replayed in another, with
-// and without compute-sanitizer. Built twice, like cuda_facade_test.cpp.
+// Promise G2: a restored function is called 10,000 times with other shapes, and with buffers at random places and
+// alignments in one big buffer. Bytes that the function does not write stay unchanged. One process records, and another
+// replays, with and without compute-sanitizer. This test is built twice, like cuda_facade_test.cpp.
 #include <array>
 #include <cstdio>
 #include <random>
@@ -32,7 +32,7 @@ public:
         reset();
     }
 
-    /// Records with the weakest alignment, which all other calls satisfy.
+    /// Records with the weakest alignment, so that all other calls satisfy the guard.
     void record()
     {
         for (const std::int64_t count : k_shapes) call(count, 4, 32772, 65540, Outcome::recorded);
@@ -47,9 +47,9 @@ public:
             const auto place = [&] { return m_random() % ((k_room - bytes) / alignment) * alignment; };
             const std::uint64_t a = place(), b = place(), y = place();
             const auto apart = [&](std::uint64_t p, std::uint64_t q) { return p + bytes <= q || q + bytes <= p; };
-            if (!apart(a, b) || !apart(a, y) || !apart(b, y)) continue; // overlapping regions would have other guards
+            if (!apart(a, b) || !apart(a, y) || !apart(b, y)) continue; // with an overlap the guards would differ
             call(count, a, b, y, Outcome::replayed);
-            if (++calls % 20 == 0) { // a sum of sums of at most 999 stays below 2^31
+            if (++calls % 20 == 0) { // up to 20 sums of numbers up to 999 stay below 2^31
                 compare(round);
                 reset();
             }
@@ -57,7 +57,7 @@ public:
         compare(k_rounds);
     }
 
-    /// Reads b, whose last 3,900 bytes lie past the end of the room.
+    /// Calls with a b whose last 3,900 bytes are past the end of the room.
     void read_beyond()
     {
         enqueue(1000, 0, k_room - 100, 65536);
@@ -70,7 +70,7 @@ private:
     {
         return cache_options("moved", folder, policy);
     }
-    /// y = a + b through scratch memory and a copy, so that every kind of slot is used.
+    /// The function y = a + b. It goes through scratch memory and a copy, so that the graph has every kind of slot.
     [[nodiscard]] Function wrap()
     {
         Spec spec;
@@ -85,7 +85,7 @@ private:
             r.stream().copy(r["y"], sum, bytes_of(count));
         });
     }
-    /// Offsets of a, b and y are in bytes.
+    /// Calls the function. The offsets of a, b and y are in bytes.
     Outcome enqueue(std::int64_t count, std::uint64_t a, std::uint64_t b, std::uint64_t y)
     {
         const auto at = [&](std::uint64_t offset) {
@@ -104,7 +104,7 @@ private:
         m_memory.write(m_initial);
         m_expected = m_initial;
     }
-    /// Compares every byte of the room.
+    /// Compares every byte of the room with the expected byte.
     void compare(int round)
     {
         m_device.synchronize();
@@ -153,7 +153,7 @@ TEST(MovedCalls, TenThousandAreCleanUnderMemcheck)
     const TempDir folder;
     ASSERT_EQ(run_self({"record", folder.path().string()}), 0);
     EXPECT_EQ(run_self({"move", folder.path().string()}, prefix), 0);
-    // compute-sanitizer must detect errors inside replayed graphs too.
+    // compute-sanitizer must also find errors inside replayed graphs.
     EXPECT_EQ(run_self({"beyond", folder.path().string()}, prefix), k_memcheck_status);
 }
 #endif

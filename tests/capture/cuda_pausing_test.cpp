@@ -1,4 +1,5 @@
-// Device code is kept while a call may record, and not while all calls replay. Built twice, like cuda_facade_test.cpp.
+// Device code is kept while calls may record, and not while all calls replay. This test is built twice, like
+// cuda_facade_test.cpp.
 #include <atomic>
 #include <thread>
 
@@ -25,7 +26,7 @@ protected:
         const Cache* const one = &cache;
         return CacheAccess::pause_recording({&one, 1});
     }
-    /// Another library, which computes y = x + 1 with its own code.
+    /// Another library in the process. It computes y = x + 1 with its own code.
     class Foreign {
     public:
         explicit Foreign(const Driver& driver) : m_driver(driver)
@@ -50,7 +51,7 @@ protected:
 
     private:
         const Driver& m_driver;
-        CUmodule m_module = nullptr; // stays loaded until the process ends
+        CUmodule m_module = nullptr; // the module stays loaded until the process ends
         CUfunction m_function = nullptr;
     };
     [[nodiscard]] Function foreign(Cache& cache, const char* name, const Foreign& code) const
@@ -69,10 +70,10 @@ TEST_F(CudaPausing, ManyReplaysInARowPauseItAndTheNextMissBeginsItAgain)
         for (int i = 0; i < 600; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
         EXPECT_EQ(pause(cache), "") << "it was paused within a minute of a recording";
     }
-    Cache cache{options()}; // the next process, which only replays
+    Cache cache{options()}; // stands for the next process, which only replays
     Function f = add_one(cache);
     device.prepare_recording();
-    for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed); // the first call loads it
+    for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed); // the first call loads the entry
     EXPECT_EQ(pause(cache), "") << "it was paused too early";
     device.prepare_recording();
     for (int i = 0; i < 256; ++i) ASSERT_EQ(call(f, 256), Outcome::replayed);
@@ -120,7 +121,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
         EXPECT_EQ(read(y), counting(6)) << "the call has its result all the same";
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
     }
-    { // the next process
+    { // stands for the next process
         Cache cache{manual()};
         const Foreign code{driver};
         Function g = foreign(cache, "g", code);
@@ -134,7 +135,7 @@ TEST_F(CudaPausing, CodeThatWasLoadedInAPauseIsRefusedAndTheNextProcessDoesNotPa
     EXPECT_EQ(pause(cache), "") << "the loss was made good once";
 }
 
-/// In the pause, a module may have been unloaded and its handle used again, and the library did not see it.
+/// During the pause, a module may have been unloaded and its handle used again, and the library cannot know this.
 TEST_F(CudaPausing, ModulesOfTheProgramsOwnAreUnknownAfterAPause)
 {
     Cache cache{manual()};

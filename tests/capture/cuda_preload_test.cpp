@@ -1,4 +1,4 @@
-// Cache::preload on CUDA: the work that stays for the first call, counted by a driver that runs on the host.
+// Cache::preload on CUDA: how much work is left for the first call. The fake driver, which runs on the host, counts it.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -32,7 +32,8 @@ protected:
         options.global_rank = 0;
         return options;
     }
-    /// x + 1; a function of a table, each with its own input, output and scratch.
+    /// The function x + 1. Each call of wrapped() makes a function with its own input, output and scratch, as in a
+    /// table.
     [[nodiscard]] Function wrapped(Cache& cache, const std::string& name) const
     {
         Spec spec;
@@ -88,7 +89,7 @@ protected:
 
     struct Driver {
         Driver() { choose_driver(); }
-    } driver; // must be chosen before the device is opened
+    } driver; // the fake driver must be chosen before the device is opened
     TempDir dir;
     FakeCuda fake;
     const Device device{"cuda:0"};
@@ -120,7 +121,7 @@ std::set<std::string> threads()
 TEST_F(CudaFakePreload, BeginsTheThreadsThatItsCallWouldBegin)
 {
     record({"f"});
-    Cache cache{options()}; // a cache that writes
+    Cache cache{options()}; // a cache that may write
     fake.reset();
     preload_by_name(cache, "f", device);
     wait_for_uploads(1);
@@ -200,7 +201,7 @@ TEST_F(CudaFakePreload, RestsWhileAFirstCallIsUnderWay)
 
     auto turn = graphs.turn_for(7, key, backend);
     std::jthread taker{[&] { EXPECT_FALSE(graphs.take(7, key, backend)) << "nobody restored it"; }};
-    while (rested() >= k_rest) std::this_thread::yield(); // until the thread waits: a waiting thread has no rest
+    while (rested() >= k_rest) std::this_thread::yield(); // the thread waits when it has no rest
     turn.reset();
     taker.join();
     EXPECT_GE(rested(), k_rest);
@@ -234,7 +235,7 @@ protected:
                            *DeviceAccess::impl(device)->device, std::chrono::steady_clock::now() + patience, stop);
     }
 
-    /// The limit in MiB: one percent of the device's memory, at least 256.
+    /// The limit in MiB: one percent of the device's memory, but at least 256.
     [[nodiscard]] std::uint64_t room() const
     {
         constexpr std::uint64_t k_least = 256, k_part = 100;
@@ -246,7 +247,7 @@ protected:
     PreloadedGraphs graphs;
 
 private:
-    std::atomic<int> m_count = 0; ///< each call wraps another function
+    std::atomic<int> m_count = 0; ///< the next number in a function's name
 };
 
 TEST_F(PreloadRoom, IsForAllOfThemTogether)
@@ -275,7 +276,7 @@ TEST_F(PreloadRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
     EXPECT_FALSE(stopped);
     {
         const std::jthread one{[&] { later = turn(room(), k_long); }};
-        std::this_thread::sleep_for(std::chrono::milliseconds{20}); // by then the thread usually waits
+        std::this_thread::sleep_for(std::chrono::milliseconds{20}); // after this time the thread usually waits
         first.reset();
     }
     EXPECT_TRUE(later);

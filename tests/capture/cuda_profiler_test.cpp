@@ -1,5 +1,5 @@
 // CUPTI allows one subscriber per process. While a profiler is subscribed, nothing is recorded, but entries are
-// replayed. Each step is a process of its own. Built twice, like cuda_facade_test.cpp.
+// replayed. Each step runs in its own process. This test is built twice, like cuda_facade_test.cpp.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +26,7 @@ const std::vector<const char*> k_cupti{"libcupti.so.13", "libcupti.so.12", "libc
                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
 #endif
 
-/// Subscribes to CUPTI, like a profiler.
+/// Subscribes to CUPTI, as a profiler does.
 void attach_profiler()
 {
     void* library = nullptr;

@@ -1,4 +1,5 @@
-// Promises to users of CUDA: host memory, default streams, the user's own captures. On a device and on the fake driver.
+// Promises to users of CUDA about host memory, default streams, and the user's own captures. The tests run on a device
+// and on the fake driver.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ protected:
         declared.inputs.push_back(input("length", i32, {k_count}));
         return declared;
     }
-    /// y = x + the first number of "length", which the host reads.
+    /// A callable that computes y = x + the first number of "length". The host reads this number.
     [[nodiscard]] Callable adding_length()
     {
         return [this](Recorder& r) {
@@ -54,7 +55,7 @@ protected:
             add_scalar(r, r["y"], length);
         };
     }
-    /// y = x + counter, and counter += 1; through scratch.
+    /// A function with y = x + counter, and counter += 1. It uses scratch.
     [[nodiscard]] Function advance(Cache& cache, const std::string& name, const Buffer& counter)
     {
         Spec declared = spec(program);
@@ -90,7 +91,7 @@ protected:
         Driver::check(driver.call<decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy")(exec));
     }
 
-    /// Device code that the program loads itself, like a framework.
+    /// Device code that the program itself loads, as a framework does.
     struct OwnCode {
         explicit OwnCode(const Driver& its_driver) : driver(its_driver)
         {
@@ -109,7 +110,7 @@ protected:
             Driver::check(driver.call<decltype(&cuLaunchKernel)>("cuLaunchKernel")(function, 2, 1, 1, 128, 1, 1, 0,
                                                                                    stream, arguments.data(), nullptr));
         }
-        /// words += 1
+        /// Enqueues words += 1.
         void advance(CUstream stream, Address words) const
         {
             CUdeviceptr at = words.flat();
@@ -212,7 +213,7 @@ TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOf
             Outcome inside = Outcome::refused;
             const CUgraphExec exec = captured(handle(other), [&] { inside = f(other, {{"x", x}, {"y", y}}); });
             note(seen, inside, f, {&y, &counter});
-            for (const int first : {5, 70}) { // the user's graph reads the memory when it runs
+            for (const int first : {5, 70}) { // the user's graph must read the value that x has when it runs
                 x.write(std::vector<std::int32_t>(k_count, first));
                 launch_graph(exec, handle(other));
                 note_results(seen, {&y, &counter});
@@ -226,7 +227,7 @@ TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOf
         ElementsAre("recorded", "eager", "replayed", "replayed"));
 }
 
-/// Earlier calls were replays. So a library makes its handle, which allocates memory, in the caller's capture.
+/// All earlier calls were replays. So a library makes its handle, which allocates memory, only in the caller's capture.
 TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
 {
     Stream stream = device.stream();
@@ -326,7 +327,7 @@ TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
         AllOf(HasSubstr("outside the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
 }
 
-/// A table that points to declared memory, and one that points to undeclared memory.
+/// One table points to declared memory, another one to undeclared memory.
 TEST_F(CudaPromises, ATableOfPointersIsRefused)
 {
     for (const bool is_declared : {true, false})
@@ -360,14 +361,14 @@ protected:
         Driver::check(copy_in(address_of(code, variable), reinterpret_cast<CUdeviceptr>(&value), sizeof value));
         settle();
     }
-    /// x -> y, with code that is not a Program.
+    /// The spec for x -> y with code that is not a Program.
     [[nodiscard]] static Spec own_spec()
     {
         Spec result = x_to_y(i32, k_count);
         result.version = "1";
         return result;
     }
-    /// y = x * factor + offset; on the fake driver y = x.
+    /// A callable with y = x * factor + offset; on the fake driver y = x.
     [[nodiscard]] static Callable copying(const OwnCode& code)
     {
         return [&code](Recorder& r) {
@@ -411,10 +412,11 @@ TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
         });
 }
 
-// On a device: tests/gpu/promises.
+// The same cases run on a device in tests/gpu/promises.
 #ifdef WARMGRAPH_FAKE_CUDA
 
-/// At recording the variable has the image's value. Only the query of its address shows that the host may write it.
+/// When the function is recorded, the variable has the value of the image. Only because the program asked for its
+/// address, the library knows that the host may write it.
 TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
 {
     const OwnCode code{driver};
@@ -435,10 +437,11 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     write(code, "factor", 9);
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
     EXPECT_THAT(f.report().reason, HasSubstr("the module variable 'factor'"));
-    write(code, "factor", 1); // the image's value again
+    write(code, "factor", 1); // the same value as in the image
     EXPECT_EQ(call_in(f, 1), Outcome::refused);
 
-    // Other caches do not replay it either, nor the variant that was not called since: they may not watch device code.
+    // Other caches do not replay the entry either, because they may not watch device code. Nor does the variant that
+    // was not called since.
     Cache read_only{options(Policy::read_only)};
     Function elsewhere = read_only.wrap("later", device, declared, copying(code));
     for (const std::int32_t variant : {1, 2}) {
@@ -447,7 +450,7 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     }
 }
 
-/// In the next start, the program queries the address before its first call, when no entry is loaded yet.
+/// In the next process, the program asks for the address before its first call, when no entry is loaded yet.
 TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
 {
     const OwnCode code{driver};
@@ -455,7 +458,7 @@ TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
     for (const Outcome outcome : {Outcome::recorded, Outcome::replayed, Outcome::refused, Outcome::refused}) {
         Cache cache{options(Policy::read_write)};
         Function f = cache.wrap("next", device, spec(program), copying(code));
-        if (outcome == Outcome::refused) write(code, "factor", 1); // the image's value
+        if (outcome == Outcome::refused) write(code, "factor", 1); // the same value as in the image
         EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
         settle();
         EXPECT_EQ(y.read<std::int32_t>(), x.read<std::int32_t>());

@@ -31,7 +31,7 @@ protected:
         const ByteView bytes = as_bytes({chars.data(), chars.size()});
         return {bytes.begin(), bytes.end()};
     }
-    /// Changes the entry at `path`; the result still decodes.
+    /// Changes the entry at `path`. The changed file can still be decoded.
     static void forge(const std::filesystem::path& path, const std::function<void(cachefmt::Entry&)>& change)
     {
         const auto folder = path.parent_path();
@@ -78,14 +78,14 @@ TEST_F(Damage, AnotherKeysBytesAreRefused)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// A flipped bit in the version does not make a newer warmgraph's entry. Nor does a sealed entry with another version,
-/// because the key contains the format.
+/// A flipped bit in the version does not make the entry one of a newer warmgraph, because the seal is wrong. A sealed
+/// entry with another version does not either, because the key contains the format.
 TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
 {
     call();
     const auto path = entries().at(0);
     auto flipped = file_bytes(path);
-    flipped[8] ^= 64; // format version, docs/format.md
+    flipped[8] ^= 64; // byte 8 is the format version (docs/format.md)
     write_file(path, flipped);
     const Report looked = call(Policy::read_only);
     EXPECT_EQ(looked.outcome, Outcome::eager);
@@ -117,7 +117,7 @@ TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
     }
 }
 
-/// Calls bind memory by position. A graph with other regions than the function's would read and write wrong memory.
+/// Calls bind memory by position. If a graph had other regions than the function, it would read and write wrong memory.
 TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
 {
     using cachefmt::Graph;
@@ -127,7 +127,7 @@ TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
         [](Graph& graph) { graph.regions[1].name = "z"; },
         [](Graph& graph) { std::swap(graph.regions[0], graph.regions[1]); },
         [](Graph& graph) { graph.regions.push_back({"more", RegionKind::input, 4, 4, {}}); },
-        [](Graph& graph) { // only y is left, and the work uses it
+        [](Graph& graph) { // the changed graph has only y, and its work uses only y
             graph.regions.erase(graph.regions.begin());
             for (auto& param : std::get<cachefmt::KernelNode>(graph.nodes[0]).params)
                 for (auto& slot : param.slots) slot.target = 0;
@@ -154,7 +154,7 @@ TEST_F(Damage, AMissingImageIsRecordedAgain)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// An entry that decodes but cannot be restored is moved away, so that other processes do not try it.
+/// An entry that can be decoded but not restored is moved away, so that other processes do not try it.
 TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
 {
     call();
@@ -165,12 +165,12 @@ TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
     EXPECT_EQ(files(".reason").size(), 1U) << "and why is beside it";
 }
 
-/// Two recordings that differ make a function refused. An entry that cannot be replayed does not count.
+/// Two recordings that differ make a function refused. An entry that cannot be replayed does not count as a recording.
 TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
 {
     call();
     forge(entries().at(0),
-          [](auto& entry) { // the image is missing: the entry is valid, but cannot be replayed
+          [](auto& entry) { // without its image, the entry is valid but cannot be replayed
               entry.graph.images[0].digest.bytes[0] ^= std::byte{1};
               entry.graph.images[0].origin.bytes[0] ^= std::byte{1};
           });

@@ -1,4 +1,4 @@
-// A callable that destroys its own function: the call ends normally, and the callable does not run again.
+// A callable destroys its own function. The call ends normally, and the callable does not run again.
 #include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -81,7 +81,7 @@ TEST_F(DestroyedWithin, AFunctionTakesItsCacheAndItsStreamAlong)
         }));
         const Outcome outcome = (*f)(*stream, {{"x", *x}, {"y", *y}});
         EXPECT_EQ(outcome, policy == Policy::off ? Outcome::eager : Outcome::refused);
-        Stream after = device->stream(); // waits for the work of the destroyed stream too
+        Stream after = device->stream(); // also waits for the work in the destroyed stream
         after.synchronize();
         expect_sum();
         y.emplace(filled(0));

@@ -1,6 +1,6 @@
-// G1 on the fake driver: when any driver call fails, the caller gets the function's result, the fault is counted, and
-// nothing leaks. Calls that the function itself makes while it answers belong to the caller: they throw, as without a
-// cache, and the next call is right.
+// Promise G1 on the fake driver: if any driver call fails, the caller still gets the function's result, the fault is
+// counted, and nothing leaks. Driver calls that the function itself makes for its answer belong to the caller: they
+// throw, as without a cache, and the next call is right.
 #include <map>
 #include <stdexcept>
 
@@ -30,21 +30,21 @@ protected:
         std::string reason;
         std::uint64_t refusals = 0, cache_faults = 0;
         std::map<std::string, std::uint64_t> first_counts,
-            counts; ///< the number of driver calls in the first call, and in all calls
+            counts; ///< how many driver calls the first call made, and all calls together
     };
     enum class Start : std::uint8_t { cold, opened };
-    /// Calls once in a new cache over `dir`, with faults from the call's start to its end, then calls again. With
-    /// Start::opened, preload runs first, and the faults begin before it.
+    /// Calls the function in a new cache over `dir`. The fault is active from the start of this call to its end. Then
+    /// calls again. With Start::opened, preload runs first, and the fault is active before it.
     Result call(const std::optional<backends::Fault>& fault, Start start = Start::cold,
                 Policy policy = Policy::read_write)
     {
         CacheOptions options = cache_options("toy", dir.path() / "cache", policy);
-        options.probing_ms = 60'000; // enough time, so that each run makes the same calls
+        options.probing_ms = 60'000; // so much time that each run makes the same probes
         const Device device{"fake:0"};
         const Program program = device.program("small", k_program);
         const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5)),
                      y = device.allocate(k_count * 4), y_elsewhere = device.allocate(k_count * 4);
-        Stream elsewhere = device.stream(); // the second call must be ordered behind the first
+        Stream elsewhere = device.stream(); // the work of the second call must wait for the first call's
         Cache cache{options};
         Function f = wrap(cache, device, program);
         fake->clear_calls();
@@ -61,7 +61,7 @@ protected:
             result.reason = thrown.what();
         }
         for (const auto& entry : fake->calls()) ++result.first_counts[entry];
-        if (result.has_thrown) result.outcome = f.call(args); // the call after a failure is right
+        if (result.has_thrown) result.outcome = f.call(args); // the call after a failure must be right
         static_cast<void>(f(elsewhere, {{"x", x}, {"y", y_elsewhere}, {"amount", 37}}));
         for (const auto& entry : fake->calls()) ++result.counts[entry];
         fake->clear_faults();
@@ -92,7 +92,7 @@ protected:
     {
         return {entry, nth, backends::FaultLength::once, {ErrorCode::driver_failed, "injected fault"}};
     }
-    /// The number of faults that reach the caller without a cache (faults of the callable's own calls), by entry point.
+    /// Without a cache: how many faults in the callable's own driver calls reach the caller, by entry point.
     std::map<std::string, std::uint64_t> thrown_without_a_cache()
     {
         std::map<std::string, std::uint64_t> thrown;
@@ -119,8 +119,8 @@ protected:
             EXPECT_GE(result.cache_faults, 1U) << which;
         }
     }
-    /// Makes each call of each entry point fail once. `prepare` sets the initial state of the cache folder.
-    /// `of_the_caller`: for each entry point, the number of faults in the callable's own calls while it answers.
+    /// Makes each call of each entry point fail once. `prepare` brings the cache folder into its initial state.
+    /// `of_the_caller`: for each entry point, how many faults hit the callable's own calls in its answer.
     template <class Prepare>
     void expect_right_results(Prepare prepare, Outcome undisturbed, Start start = Start::cold,
                               const std::map<std::string, std::uint64_t>& of_the_caller = {})
@@ -132,7 +132,7 @@ protected:
         std::uint64_t injected = 0;
         for (const auto& [entry, count] : plain.counts) {
             std::uint64_t thrown = 0;
-            std::uint64_t left_out = 0; // faults in the caller's own calls
+            std::uint64_t left_out = 0; // how many faults hit the caller's own calls
             for (std::uint64_t nth = 1; nth <= count; ++nth) {
                 if (!is_taken(nth)) {
                     ++left_out;
@@ -158,7 +158,7 @@ protected:
     std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
 };
 
-/// Faults in the answer are the function's own, as without a cache. Other faults never reach the caller.
+/// A fault in the answer is the function's own error, as without a cache. No other fault reaches the caller.
 TEST_F(DriverFaults, WhileRecordingLeaveTheCallerWithTheRightResult)
 {
     const auto of_the_caller = thrown_without_a_cache();

@@ -1,4 +1,4 @@
-// Tensors without elements. Most frameworks give them no memory.
+// Tensors without elements: most frameworks give them no memory.
 #include "cuda_facade_fixture.hpp"
 
 namespace warmgraph::test::empty_tensors_test {
@@ -6,7 +6,7 @@ namespace {
 
 class EmptyTensors : public CudaFacade {
 protected:
-    /// y = x + 1, and "more" += 1; a kernel gets the pointer of "more", even when it is null.
+    /// The function y = x + 1, and "more" += 1. A kernel gets the pointer of "more" even when this pointer is null.
     Function add_to_both(Cache& cache) const
     {
         Spec with = spec();

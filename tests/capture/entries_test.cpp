@@ -1,4 +1,4 @@
-// Cache::entries: a process that knows only a function's name learns its interface and can load it.
+// Cache::entries: a process that knows only the name of a function gets its interface and can load it.
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -188,7 +188,7 @@ TEST_F(EntriesTest, HaveTheirMetadataAloneWhereNoMoreIsAskedFor)
     EXPECT_TRUE(found[0].spec.inputs.empty());
 }
 
-/// A user who can write the folder can store any interface. Interfaces that no declaration can have are not listed.
+/// A user who can write the folder can store any interface. An interface that no declaration can have is not listed.
 TEST_F(EntriesTest, WhoseInterfaceLiesAreLeftOut)
 {
     ASSERT_NO_FATAL_FAILURE(record());

@@ -34,7 +34,7 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     }
     Cache cache{options()};
     int runs = 0;
-    // The same code identity (build id) and interface. If the callable ran, it would only count.
+    // The code identity (build id) and the interface are the same. This callable would only count its runs.
     Function f = cache.wrap("add_one", device, vector_spec(), [&runs](Recorder&) { ++runs; });
     const Buffer x = floats(10), y = device.allocate(k_count * 4);
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
@@ -46,7 +46,7 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
         << "counted; a stopped machine may make it negative";
 }
 
-/// Two versions share a folder during an upgrade.
+/// During an upgrade, two versions of warmgraph share a folder.
 TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
 {
     Cache cache{options()};
@@ -64,7 +64,7 @@ TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
     EXPECT_EQ(entries(), std::vector{path});
 }
 
-/// `warmgraph report` shows the two beside each other.
+/// `warmgraph report` shows both first calls side by side.
 TEST_F(Facade, LeavesWhereTheTimeOfAFirstCallWentWhenItIsRecordedAndWhenItIsLoaded)
 {
     const auto usage_file = [this] {
@@ -119,10 +119,11 @@ TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
     EXPECT_EQ(outcome(k_two, k_one), Outcome::replayed);
 }
 
-/// The code's binary is unknown, so a hit cannot be decided. The function runs right; its recording is not shared.
+/// The library does not know in which binary the code is, so it could not decide on a hit. The function runs right, but
+/// its recording is not shared.
 TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
 {
-    const auto on_the_heap = std::make_unique<int>(); // like the trampoline of a foreign language's callback
+    const auto on_the_heap = std::make_unique<int>(); // like a trampoline that a foreign language makes for a callback
     for (const float summand : {1.0F, 2.0F}) {
         Cache cache{options()};
         Spec spec = vector_spec();
@@ -218,7 +219,7 @@ TEST_F(Facade, StatesHaveTypesAndTensorsHaveStridesWhichAreGuarded)
     EXPECT_THAT(cache.readable("accumulate"), HasSubstr("f32[32,2] strides 1,32"));
     EXPECT_THAT(cache.readable("accumulate"), HasSubstr("f32[64]"));
 
-    spec.states = {state("sum", state_memory)}; // bytes
+    spec.states = {state("sum", state_memory)}; // the state's type is bytes
     Function other = Cache{options()}.wrap("accumulate", device, spec, body);
     EXPECT_EQ(other({{"x", x}}), Outcome::recorded) << "another type is another variant";
 }
@@ -377,7 +378,7 @@ TEST_F(Facade, RankComesFromTheLaunchersEnvironment)
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         f({{"x", x}, {"y", y}});
     }
-    device.synchronize(); // the driver's threads read the environment
+    device.synchronize(); // the driver's threads must not read the environment while it changes
     ::unsetenv("WORLD_SIZE");
     ::unsetenv("RANK");
     ASSERT_EQ(entries().size(), 1U);

@@ -1,5 +1,5 @@
-// Facts that guards depend on and no argument shows: gathered at use. A published entry must have the facts of its
-// call.
+// Facts that no argument shows. The library reads them when they are needed, and a published entry must have the facts
+// of its own call.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::facts_test {
@@ -11,7 +11,7 @@ class Facts : public FacadeTest {
 protected:
     ~Facts() override
     {
-        device.synchronize(); // the driver's threads read the environment
+        device.synchronize(); // the driver's threads must not read the environment while it changes
         ::unsetenv(k_variable);
     }
     void set_mode(const char* mode) const
@@ -19,7 +19,7 @@ protected:
         device.synchronize();
         ::setenv(k_variable, mode, 1);
     }
-    /// y = x + 1, or x + 2 in mode "b".
+    /// The function y = x + 1, or y = x + 2 in mode "b".
     [[nodiscard]] Function by_mode(Cache& cache)
     {
         Spec spec = vector_spec();
@@ -39,7 +39,7 @@ protected:
         return outcome;
     }
     int runs = 0;
-    std::string next_mode{}; ///< set during the capture
+    std::string next_mode{}; ///< the mode that the callable sets during a capture
 };
 
 TEST_F(Facts, AVariableThatChangesWhileItIsRecordedKeepsTheRecordingFromBeingPublished)
@@ -47,7 +47,7 @@ TEST_F(Facts, AVariableThatChangesWhileItIsRecordedKeepsTheRecordingFromBeingPub
     set_mode("a");
     Cache cache{options()};
     Function f = by_mode(cache);
-    next_mode = "c"; // means the same as "a" for the function, so the captures agree
+    next_mode = "c"; // for the function "c" means the same as "a", so the captures agree
     EXPECT_EQ(call(f, 1), Outcome::refused);
     EXPECT_THAT(f.report().reason, HasSubstr("an environment variable in Spec::environment changed"));
     EXPECT_TRUE(entries().empty()) << "it would be a's entry";

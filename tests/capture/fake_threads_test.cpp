@@ -1,4 +1,4 @@
-// C2 with ThreadSanitizer: threads use one cache and one function, over the fake driver.
+// Promise C2 with ThreadSanitizer: threads share one cache and one function, on the fake driver.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -116,7 +116,7 @@ TEST_F(FakeThreads, CallWhatIsPreloadedAtTheSameTime)
     EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).misses, 0U);
 }
 
-/// The place of std::exit in a program that never closes its handles, while other threads restore entries.
+/// Where a program calls std::exit while other threads restore entries. The program never closes its handles.
 enum class Exit : std::uint8_t { in_main, in_progress_callback, in_callable };
 int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadOptions& preload, Exit exit)
 {
@@ -125,7 +125,7 @@ int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadO
     Spec spec = x_to_y(i32, k_count);
     spec.version = "1";
     const Callable callable = [](Recorder& r) {
-        if (r.sizes("x")[0] > k_shapes) { // no entry has this size
+        if (r.sizes("x")[0] > k_shapes) { // no entry was recorded for this size
             std::this_thread::sleep_for(std::chrono::milliseconds{20});
             std::exit(7);
         }
@@ -142,7 +142,7 @@ int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadO
     auto& cache = never_destroyed<Cache>(options);
     auto& f = never_destroyed<Function>(cache.wrap("f", device, spec, callable));
     never_destroyed<Preload>(cache.preload(preload));
-    while (exit == Exit::in_progress_callback) ::pause(); // two threads in std::exit at once are undefined behaviour
+    while (exit == Exit::in_progress_callback) ::pause(); // only one thread may call std::exit at a time
     if (exit == Exit::in_callable)
         f({{"x", Tensor{x, i32, {k_shapes + 1}, {}}}, {"y", Tensor{y, i32, {k_shapes + 1}, {}}}});
     std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
@@ -150,7 +150,7 @@ int exit_while_entries_are_preloaded(const CacheOptions& options, const PreloadO
 
 class FakePreloadAtExit : public FakeThreads {
 protected:
-    /// The exit statuses of five processes, each with a cache of its own. A process that hangs is ended by SIGALRM.
+    /// The exit statuses of five processes, each with its own cache. A process that hangs is ended by SIGALRM.
     std::vector<int> statuses(const PreloadOptions& preload, Exit exit)
     {
         CacheOptions options;
@@ -181,7 +181,8 @@ TEST_F(FakePreloadAtExit, ThreadsEndInTheMiddle)
     EXPECT_EQ(statuses(slowly, Exit::in_main), std::vector<int>(5, 0));
 }
 
-/// The exit comes in the middle of a call. The threads that restore the function's other entries wait for this call.
+/// The program exits in the middle of a call. The threads that restore the function's other entries are waiting for
+/// this call.
 TEST_F(FakePreloadAtExit, ACallableMayBeWhatExits)
 {
     PreloadOptions slowly;
@@ -190,7 +191,7 @@ TEST_F(FakePreloadAtExit, ACallableMayBeWhatExits)
     EXPECT_EQ(statuses(slowly, Exit::in_callable), std::vector<int>(5, 7));
 }
 
-/// The exit comes in a worker thread. The next report and preload() wait for this thread.
+/// The program exits in a worker thread. The next report and preload() are waiting for this thread.
 TEST_F(FakePreloadAtExit, TheProgressCallbackMayBeWhatExits)
 {
     PreloadOptions exits;

@@ -70,7 +70,7 @@ TEST_F(FindTest, AsksForTheSameFactsAsACall)
     EXPECT_EQ(found(cache, "f", other), std::nullopt);
 }
 
-/// No programs: both functions share facts that are gathered once.
+/// There are no programs, so both functions use the same facts.
 TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
 {
     const auto copies = [](const std::string& mode, DType of_output = f32) {
@@ -99,7 +99,7 @@ TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
         Function f = cache.load("f", device, copies("fast"));
         EXPECT_EQ(call(f), Outcome::replayed);
     }
-    Spec inputs = copies("fast"); // the same inputs as the recorded function
+    Spec inputs = copies("fast"); // with the same inputs as the function that was recorded
     inputs.inputs.push_back(inputs.outputs.front());
     inputs.outputs.clear();
     const std::tuple<const char*, std::string, Spec> k_others[] = {{"another configuration", "f", copies("slow")},

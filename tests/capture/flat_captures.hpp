@@ -1,4 +1,4 @@
-// Hand-made captures of a device with flat addresses: the classifier's view of CUDA.
+// Hand-made captures for the classifier, of a device with flat addresses like CUDA.
 #pragma once
 
 #include "classify/classify.hpp"
@@ -6,7 +6,7 @@
 
 namespace warmgraph::test {
 
-/// Builds the bytes of a parameter from their parts.
+/// Puts the bytes of a parameter together from its parts.
 class Packer {
 public:
     template <class T>
@@ -29,12 +29,12 @@ private:
 class FlatCaptures : public testing::Test {
 protected:
     static constexpr std::uint64_t k_size = 0x1000;
-    /// The addresses and the scalar's value of one capture.
+    /// The addresses and the value of the scalar in one capture.
     struct Places {
         std::uint64_t x, y, pool, graph_memory;
         std::int32_t n = 5;
     };
-    using Words = Bytes; ///< words of the only parameter
+    using Words = Bytes; ///< the words of the captured kernel's only parameter
 
     FlatCaptures()
     {
@@ -47,7 +47,7 @@ protected:
     {
         return {{}, {at(places.x), at(places.y)}, {{"pool", at(places.pool)}}};
     }
-    /// Captures of one kernel with one parameter; `make` gives its bytes for Places.
+    /// Captures one kernel with one parameter. `make` returns the parameter's bytes for Places.
     template <class Make>
     void capture_all(Make make)
     {

@@ -1,5 +1,5 @@
-// For tests: a device whose memory is the process's own, so that it has flat addresses like CUDA: pointers among the
-// bytes of parameters, modules with variables and images that can be cut, foreign graphs.
+// A device for tests whose memory is the process's own memory. So it has flat addresses like CUDA, pointers among the
+// bytes of parameters, modules with variables, images that can be cut, and foreign graphs.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@
 
 namespace warmgraph::test {
 
-/// Textures, which kernels read by handle.
+/// The textures of the device, which kernels read by a handle, and what the kernels note about them.
 struct FlatTextures {
-    std::map<std::uint64_t, std::int32_t> live;  ///< contents by handle
-    bool was_misused = false;                    ///< a kernel ran with an invalid handle
-    std::function<float(bool is_restored)> draw; ///< the result of "draw"
+    std::map<std::uint64_t, std::int32_t> live;  ///< contents of each texture, by its handle
+    bool was_misused = false;                    ///< whether a kernel got an invalid handle
+    std::function<float(bool is_restored)> draw; ///< returns the result of the kernel "draw"
 };
 
-/// Kernels on i32: "add" (y, x, n): y[i] = x[i] + bias; the variable `bias` is 1 in the image. "sum" (y, w, n): y[0] =
-/// sum of w. "draw" (y): y[0], an f32, comes from the test. "follow" (y, p, n): y[i] = the value that p[0] points to.
-/// "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 in a restored module only. "fetch" (y, texture, n): y[i] = the
-/// texture's value. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two" (y, a, n, b):
-/// y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum from a to end.
+/// A module with kernels on i32: "add" (y, x, n): y[i] = x[i] + bias; the variable `bias` is 1 in the image. "sum" (y,
+/// w, n): y[0] = sum of w. "draw" (y): y[0], an f32, comes from the test. "follow" (y, p, n): y[i] = the value that
+/// p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 in a restored module only. "fetch" (y, texture,
+/// n): y[i] = the texture's value. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two"
+/// (y, a, n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum from a to end.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };
@@ -114,8 +114,8 @@ public:
     std::int32_t bias = 1;
     std::uint64_t table = 0;
     bool is_stateful = false;
-    std::string constant;       ///< a variable that only the library of the module writes
-    std::uint64_t function = 0; ///< the address of a device function that its code calls through a pointer
+    std::string constant;       ///< a variable that only the library which owns the module writes
+    std::uint64_t function = 0; ///< address of a device function that the module's code calls through a pointer
     Origin origin_of_code;
 
 private:
@@ -128,7 +128,7 @@ private:
     std::shared_ptr<FlatTextures> m_textures;
 };
 
-/// All signals and waits of semaphores, in order.
+/// All signals and waits of semaphores that ran, in their order.
 inline std::vector<backends::RawSemaphores>& semaphores_run()
 {
     static std::vector<backends::RawSemaphores> all;
@@ -146,7 +146,7 @@ inline void run_flat(const backends::RawWork& work)
         std::memset(fill->destination.pointer(), std::to_integer<int>(fill->pattern[0]), fill->size);
 }
 
-/// An event that is done at once, or never.
+/// An event that is done at once, or that is never done.
 class FlatEvent final : public backends::Event {
 public:
     explicit FlatEvent(bool is_done) : m_is_done(is_done) {}
@@ -257,9 +257,9 @@ public:
     Result<MemoryRef> allocate(std::uint64_t size) override
     {
         constexpr std::uint64_t k_alignment = 512, k_step = 1ULL << 20U;
-        // Only allocate_far() may return memory near a multiple of 4 GiB, but a heap gives such memory by chance
-        // (AddressSanitizer's always). Unsuitable allocations are kept until the end: Linux gives mappings from the top
-        // down, so a longer one would otherwise end at the same place.
+        // Only allocate_far() may return memory near a multiple of 4 GiB, but a heap can do so by chance
+        // (AddressSanitizer's heap always does). Such allocations are kept until the end of this function. If one was
+        // freed, the next one would get the same place, because Linux gives mappings from the top down.
         std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> near_one;
         for (std::uint64_t before = lead;; before += k_step) {
             const std::uint64_t all = (before + size + k_alignment - 1) / k_alignment * k_alignment;
@@ -271,7 +271,7 @@ public:
         }
     }
     Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }
-    /// Memory that begins at a multiple of 4 GiB.
+    /// Allocates memory that begins at a multiple of 4 GiB.
     MemoryRef allocate_far(std::uint64_t size)
     {
         const MemoryRef memory = *map(size, PROT_READ | PROT_WRITE, false);
@@ -296,7 +296,7 @@ public:
     }
     [[nodiscard]] bool is_managed(const Address& address) const noexcept override { return address.flat() == managed; }
     [[nodiscard]] std::uint64_t free_memory() const override { return free; }
-    /// The number of ranges that were allocated and not released.
+    /// How many ranges are allocated and not released.
     [[nodiscard]] std::size_t live() const noexcept { return m_blocks.size(); }
     void release(const MemoryRef& memory) noexcept override
     {
@@ -343,7 +343,7 @@ public:
     {
         return std::make_unique<FlatBuilder>(restores_nothing);
     }
-    /// Runs the work even when restored graphs do nothing (`restores_nothing`).
+    /// Instantiates a graph that does its work even when `restores_nothing` is set.
     Result<std::unique_ptr<backends::GraphExec>> instantiate_captured(const backends::RawGraph& graph) override
     {
         return std::make_unique<FlatExec>(graph);
@@ -363,18 +363,18 @@ public:
         return std::make_unique<FlatExec>(*static_cast<backends::RawGraph*>(native));
     }
 
-    std::int32_t error_of_cut_images = 0; ///< added to each result of a cut image
+    std::int32_t error_of_cut_images = 0; ///< a number that kernels of a cut image add to each result
     std::uint64_t lead = 0;               ///< bytes between a multiple of 512 and the start of each allocation
     int preparations = 0;
-    int loads = 0;                 ///< number of loaded images
-    bool code_keeps_state = false; ///< loaded images keep state
-    bool restores_nothing = false; ///< graphs that are instantiated from a read graph do nothing
-    std::uint64_t managed = 0;     ///< the address of managed memory
-    std::uint64_t free = ~0ULL;    ///< bytes
-    std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< work that is enqueued from now on never ends
-    std::optional<MemoryRef> captures_allocate{}; ///< the memory that each capture's graph allocates itself
+    int loads = 0;                 ///< how many images were loaded
+    bool code_keeps_state = false; ///< whether loaded images keep state
+    bool restores_nothing = false; ///< whether graphs that are instantiated from a read graph do nothing
+    std::uint64_t managed = 0;     ///< the address that counts as managed memory
+    std::uint64_t free = ~0ULL;    ///< bytes of free memory that the device reports
+    std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< while true, work that is enqueued never ends
+    std::optional<MemoryRef> captures_allocate{}; ///< memory that the graph of each capture allocates itself
     std::vector<std::shared_ptr<backends::Module>> own;
-    std::vector<std::string> exposed; ///< names of variables whose address the program queried
+    std::vector<std::string> exposed; ///< names of the variables whose address the program asked for
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 
 private:
@@ -384,7 +384,7 @@ private:
         std::uint64_t lead = 0;
         bool is_on_host = false;
         std::uint64_t start = 0;
-        bool is_live = false; ///< the memory is in use, although it is mapped like a shadow
+        bool is_live = false; ///< whether the memory is in use although it is mapped like a shadow
     };
     Result<MemoryRef> add(void* memory, Block block)
     {
@@ -392,7 +392,7 @@ private:
         m_blocks.emplace(block.start, block);
         return MemoryRef{Address::from_pointer(memory), block.size};
     }
-    /// Whether the lower half of an address in this range may be a small number.
+    /// Whether the lower half of an address in this range can be a small number.
     static bool is_near_a_boundary(std::uint64_t flat, std::uint64_t size) noexcept
     {
         constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;

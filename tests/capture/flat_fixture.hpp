@@ -1,4 +1,4 @@
-// A function on a FlatDevice: its interface, a call's frame, and memory with contents.
+// A function on a FlatDevice, with its interface, the frame of a call, and memory with contents.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace warmgraph::test {
 
 using cachefmt::RegionKind;
 
-/// The number that is `count` roundings above `from`.
+/// The number that lies `count` rounding steps above `from`.
 inline float roundings_above(float from, int count)
 {
     for (int i = 0; i < count; ++i) from = std::nextafter(from, std::numeric_limits<float>::max());
@@ -27,7 +27,7 @@ class FlatFunction : public testing::Test {
 protected:
     static constexpr std::int32_t k_count = 64;
 
-    /// Declares a region of `count` i32 elements with its own memory, `offset` bytes into an allocation.
+    /// Declares a region of `count` i32 elements in new memory, at `offset` bytes in an allocation.
     MemoryRef declare(const std::string& name, RegionKind kind, std::int32_t count, std::int32_t value,
                       std::uint64_t offset = 0)
     {
@@ -49,14 +49,14 @@ protected:
         frame.memory.push_back(memory);
         return memory;
     }
-    /// The same in page-locked memory.
+    /// Declares a region in the same way, but in page-locked memory.
     MemoryRef declare_host(const std::string& name, RegionKind kind, std::int32_t value)
     {
         const MemoryRef memory = *device->allocate_host(k_count * 4ULL);
         std::fill_n(memory.address.pointer<std::int32_t>(), k_count, value);
         return declare_at(name, kind, memory);
     }
-    /// Calls like the facade: the callable's own run is the call's answer, and it is recorded.
+    /// Records as the facade does: the callable's own run answers the call.
     Result<Recording> recorded(const Callable& callable)
     {
         StreamPool streams{device};
@@ -128,7 +128,7 @@ protected:
     {
         return std::get<cachefmt::KernelNode>(recording.entry.graph.nodes[node]);
     }
-    /// Launches the recording on `regions`, which get its results.
+    /// Launches the recording on `regions`, which then have its results.
     Result<void> replay(Recording& recording, std::vector<MemoryRef> regions)
     {
         auto stream = *device->create_stream();
@@ -136,7 +136,7 @@ protected:
         bindings.regions.resize(recording.entry.graph.regions.size());
         return recording.executable->launch(*stream, bindings);
     }
-    /// Replays with x full of `x`, and expects y full of `y`.
+    /// Replays with the value `x` in all elements of x, and expects the value `y` in all elements of y.
     void expect_replay(Recording& recording, std::int32_t x, std::int32_t y)
     {
         const MemoryRef from = make(k_count, x), to = make(k_count, 0);
@@ -152,9 +152,9 @@ protected:
     replay::ModuleCache modules;
     Phases phases;
     RecordOptions record_options;
-    std::vector<NamedMemory> others;     ///< passed on as Subject::others
-    std::function<void()> before_asking; ///< runs after the answer was enqueued, before the wait for it
-    std::function<void()> after_answer;  ///< runs after the answer ended, before recording
+    std::vector<NamedMemory> others;     ///< passed as Subject::others
+    std::function<void()> before_asking; ///< runs after the answer was enqueued, and before the wait for it
+    std::function<void()> after_answer;  ///< runs after the answer has ended, and before the recording
     bool is_abandoned = false;
 };
 

@@ -1,4 +1,4 @@
-// Features that need flat addresses, on a device without: each is refused by name, with the cure.
+// Features that need flat addresses are refused by name, with the cure, on a device that does not have such addresses.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::foreign_test {

@@ -1,4 +1,4 @@
-// A process that forks after it used a cache. The child must end, whatever it destroys.
+// A process forks after it has used a cache. The child must be able to end, even if it destroys the parent's objects.
 #include <csignal>
 #include <thread>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The child's exit status; nullopt when it had to be killed.
+/// Waits for the child. Returns its exit status, or nullopt when it had to be killed.
 std::optional<int> ended(pid_t child)
 {
     int status = 0;
@@ -41,7 +41,7 @@ TEST(ForkedChild, ThatLeavesTheScopeOfACacheEnds)
     const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(32, 5)), y = device.allocate(128);
     for (int i = 0; i < 3; ++i) static_cast<void>((*f)({{"x", x}, {"y", y}}));
     device.synchronize();
-    std::this_thread::sleep_for(300ms); // by now the writer threads wait for work
+    std::this_thread::sleep_for(300ms); // after this time the writer threads wait for work
     const pid_t child = ::fork();
     if (child == 0) {
         f.reset();

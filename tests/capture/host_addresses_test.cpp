@@ -1,4 +1,5 @@
-// Host stack addresses in uninitialised bytes: recognised by their movement, or refused like any difference.
+// Addresses of the host's stack in uninitialised bytes. They are recognised because they move with the stack, or
+// refused like any other difference.
 #include "classify/host_addresses.hpp"
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
@@ -11,7 +12,7 @@ constexpr std::uint64_t k_top = 0x7ffe'eda9'0000;
 
 class HostAddresses : public FlatCaptures {
 protected:
-    /// Captures; `make` gives the bytes for Places and for the number of bytes by which the stack is lower.
+    /// Makes captures. `make` returns the bytes for Places and for the number of bytes by which the stack is lower.
     template <class Make>
     void capture_at_depths(Make make)
     {
@@ -33,7 +34,7 @@ protected:
     StackMovement movement{k_top - 0x80'0000, k_top, k_shift};
 };
 
-// Addresses whose lower bytes cause a borrow in the subtraction, and others that do not.
+// Places on the stack. For some of them, the lower bytes cause a borrow when the distance is subtracted.
 constexpr std::uint64_t k_places[]{0x7ffe'eda8'6f3a, 0x7ffe'eda8'6fb8, 0x7ffe'eda8'0008, 0x7ffe'eda8'fff8};
 
 TEST_F(HostAddresses, AWholeOneBecomesZeroInEveryCapture)
@@ -114,7 +115,7 @@ TEST_F(HostAddresses, AreErasedThoughOtherCapturesHadOthersOfTheSameStack)
     expect_everywhere((Packer{} << 0L).bytes());
 }
 
-/// No word is erased, and the difference is refused.
+/// Cases in which no word is erased, and the difference is refused.
 class NoHostAddresses : public HostAddresses {
 protected:
     void expect_left_and_refused(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
@@ -140,8 +141,8 @@ TEST_F(NoHostAddresses, AreWordsThatWentAnotherWay)
     constexpr std::uint64_t k_place = 0x7ffe'eda8'6f38;
     expect_left_and_refused(k_place, k_place + k_shift, k_place);
     expect_left_and_refused(k_place, k_place - k_shift - 8, k_place);
-    expect_left_and_refused(k_place, k_place - 0x1'1400, k_place); // more than a borrow above one byte
-    expect_left_and_refused(k_place, k_place - 0x3'0000, k_place); // more than a borrow above two bytes
+    expect_left_and_refused(k_place, k_place - 0x1'1400, k_place); // more than a borrow above one byte could do
+    expect_left_and_refused(k_place, k_place - 0x3'0000, k_place); // more than a borrow above two bytes could do
     expect_left_and_refused(k_place, 5, k_place);
 }
 

@@ -1,4 +1,4 @@
-// The place on the host's stack where work runs, and the bytes below it.
+// Where on the host's stack captured work runs, and the bytes below that place.
 #include <array>
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(HostStackTest, MovesTheFramesOfDeeperWorkByTheShift)
     EXPECT_GT(again, movement.bottom);
 }
 
-#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer realigns the frames between the two by 32 bytes
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer moves the frames between the two by 32 bytes
 TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
 {
     HostStack stack;
@@ -57,7 +57,7 @@ TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
 
 TEST(HostStackTest, PutsTheFramesOfCallersOfSeveralDepthsInOnePlace)
 {
-    // The first caller's place decides, wherever the thread's stack begins in its page.
+    // The place of the first caller decides, wherever the thread's stack begins in its page.
     const auto in_one_place = [] {
         HostStack stack;
         const std::uint64_t first = run_and_see(stack, StackDepth::usual);
@@ -100,7 +100,7 @@ TEST(HostStackTest, RunsTheWorkAllTheSameWhereASmallStackHasNoRoomToSpare)
 }
 
 #ifndef __SANITIZE_ADDRESS__ // AddressSanitizer keeps local variables on stacks of its own
-/// A byte of a new frame before anything is written to it.
+/// Returns a byte of a new frame before anything is written there.
 [[gnu::noinline]] std::byte unwritten_byte(std::size_t below)
 {
     std::array<std::byte, 64 << 10> room;

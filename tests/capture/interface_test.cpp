@@ -1,4 +1,4 @@
-// A call's arguments, read into a frame that all calls reuse.
+// Reads the arguments of a call into a frame that all calls use again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The driver crashes on an entry's code: real processes end in the middle of a load or of a first launch. Each runs the
-// fake backend.
+// The driver crashes because of an entry's code: real processes end in the middle of a load or of a first launch. All
+// of them use the fake backend.
 #include <thread>
 
 #include <signal.h>
@@ -19,13 +19,13 @@ namespace {
 constexpr std::int32_t k_values = 32;
 constexpr int k_died = 1000 + SIGKILL;
 
-/// The steps of a process besides its one call.
+/// The properties of a process that makes one call.
 struct Start {
-    std::function<void()> in_load{}; ///< called in place of the next call of `at`
+    std::function<void()> in_load{}; ///< runs in place of the next call of the driver entry point `at`
     Policy policy = Policy::read_write;
     std::string driver = "1.9";
     bool preloads = false;
-    std::string at = "load"; ///< a driver entry point
+    std::string at = "load"; ///< name of a driver entry point
     bool preloads_by_name = false;
 };
 
@@ -78,7 +78,7 @@ protected:
         start.in_load = [] { ::kill(::getpid(), SIGKILL); };
         return start;
     }
-    /// A start that opens `is_in` when its load begins, and waits there for `may_go`.
+    /// A start whose load opens the gate `is_in` and then waits for the gate `may_go`.
     [[nodiscard]] static Start that_waits(const Gate& is_in, const Gate& may_go)
     {
         Start start;
@@ -88,7 +88,7 @@ protected:
         };
         return start;
     }
-    /// The cache's files whose names begin with `start`.
+    /// The files in the cache whose names begin with `start`.
     [[nodiscard]] std::vector<std::filesystem::path> files(const std::string& start) const
     {
         std::vector<std::filesystem::path> found;
@@ -97,7 +97,7 @@ protected:
         return found;
     }
     [[nodiscard]] std::size_t marks() const { return files(".loading-").size(); }
-    /// The texts that say why entries were set aside.
+    /// The texts in which the cache says why it set entries aside.
     [[nodiscard]] std::vector<std::string> reasons() const
     {
         std::vector<std::string> texts;
@@ -146,7 +146,7 @@ TEST_F(LoadDeaths, AfterTwoInARowTheEntryIsSetAsideAndRecordedAnew)
 
 TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
 {
-    for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // event.is_done follows the launch
+    for (const std::string at : {"instantiate", "exec.launch", "event.is_done"}) // event.is_done runs after the launch
         for (const bool ahead : {false, true})
             for (const bool preloads_by_name : {false, true}) {
                 SCOPED_TRACE(at + (ahead ? ", preloaded" : "") + (preloads_by_name ? ", preloaded by name" : ""));
@@ -168,7 +168,7 @@ TEST_F(LoadDeaths, AtTheFirstLaunchCountAsThoseInALoad)
             }
 }
 
-/// A service that is ready and idle, or that had no work since its first call.
+/// The service is ready and idle, or had no work since its first call.
 TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -194,7 +194,7 @@ TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
     EXPECT_TRUE(reasons().empty());
 }
 
-/// The broken device fails all later queries; the process may end in any way.
+/// After the launch, all queries of the device fail; the process may end in any way.
 TEST_F(LoadDeaths, ADeviceThatALaunchBreaksIsOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -263,7 +263,7 @@ TEST_F(LoadDeaths, LoadsThatGoOnAreNone)
     EXPECT_EQ(marks(), 0U);
 }
 
-/// A batch system ends all processes of a job at once, and all of them may be loading the same entry.
+/// A batch system ends all processes of a job at once, and each of them may be loading the same entry.
 TEST_F(LoadDeaths, AtTheSameTimeAreOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -329,7 +329,7 @@ TEST_F(LoadDeaths, AnExitWhileAnotherThreadLoadsIsNone)
     }
 }
 
-/// Some drivers' compilers give up with exit(), which ends the process.
+/// Some drivers' compilers call exit() when they give up, which ends the process.
 TEST_F(LoadDeaths, AnExitInsideOfALoadIsOne)
 {
     ASSERT_EQ(run(), k_recorded);
@@ -341,7 +341,7 @@ TEST_F(LoadDeaths, AnExitInsideOfALoadIsOne)
     EXPECT_EQ(reasons().size(), 1U);
 }
 
-/// Counts the load marks that are made and removed.
+/// Counts the load marks that are made and that are removed.
 class MarkCounter final : public ForwardingFileSystem {
 public:
     int made = 0, removed = 0, synced = 0, reads_of_marks = 0;

@@ -1,4 +1,4 @@
-// Functions without their callable: stored entries are replayed, and a miss is an error for the caller.
+// Functions without their callable: stored entries are replayed, and on a miss the caller gets an error.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::loading_test {
@@ -21,7 +21,7 @@ protected:
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
     }
-    /// The exception of a loaded function's call.
+    /// Returns the exception that a call of the loaded function throws.
     std::optional<Exception> thrown_by_call(const CacheOptions& with, const Spec& spec)
     {
         Cache cache{with};
@@ -67,7 +67,7 @@ TEST_F(Loading, AMissIsLookedUpAgainAtTheNextCall)
     Cache cache{options()};
     Function f = cache.load("f", device, versioned());
     EXPECT_TRUE(thrown_by([&] { f({{"x", m_x}, {"y", m_y}}); }));
-    record(versioned()); // another process records meanwhile
+    record(versioned()); // stands for another process that records in the meantime
     EXPECT_EQ(f({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
     EXPECT_EQ(read(m_y), read(floats(1)));
 }

@@ -1,4 +1,4 @@
-// For tests: a declared scalar in the form that capture/ uses.
+// Makes a declared scalar in the form that capture/ uses.
 #pragma once
 
 #include <optional>

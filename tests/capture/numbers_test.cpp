@@ -1,4 +1,4 @@
-// The values at which a scalar is probed, and the entry's text about them.
+// The values with which a scalar is probed, and the text about them in the entry.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
 class Probes : public testing::Test {
 protected:
-    /// Checks that the probes are in the range, all different, and different from `current`.
+    /// Checks that the probed values are in the range, all different, and different from `current`.
     template <class T>
     static std::set<std::uint64_t> checked(DType type, T low, T high, T current)
     {

@@ -1,4 +1,5 @@
-// The order of a first call: the answer, captures and their classification, trials. The fake device logs every call.
+// The order of the steps in a first call: the answer, captures and their classification, trials. The fake device logs
+// every call.
 #include <algorithm>
 #include <thread>
 
@@ -16,12 +17,12 @@ constexpr const char* k_program = "kernel add_scalar(memory x, value amount, val
 constexpr std::int32_t k_count = 32;
 constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
 
-/// The events of one call, in order.
+/// The events of one call in their order.
 struct Log {
     static constexpr std::size_t k_none = ~std::size_t{0};
-    std::vector<std::string> calls;     ///< names of the called entry points
-    std::vector<std::size_t> runs;      ///< for each run of the callable: the number of driver calls before it
-    std::vector<std::size_t> real_runs; ///< the same for the runs that were not captured
+    std::vector<std::string> calls;     ///< names of the entry points that were called
+    std::vector<std::size_t> runs;      ///< for each run of the callable: how many driver calls came before it
+    std::vector<std::size_t> real_runs; ///< the same numbers for the runs that were not captured
 
     [[nodiscard]] std::size_t first(std::string_view entry) const
     {
@@ -40,7 +41,7 @@ struct Log {
         for (std::size_t i = from; i < std::min(to, calls.size()); ++i) result += calls[i] == entry ? 1 : 0;
         return result;
     }
-    /// The number of calls of `entry` outside of captures.
+    /// How often `entry` was called outside of captures.
     [[nodiscard]] std::size_t real_count(std::string_view entry) const
     {
         std::size_t result = 0;
@@ -85,7 +86,7 @@ protected:
     {
         r.stream().launch_list(*program, kernel, k_launch, args);
     }
-    /// y = x; counter += 1, which shows a second run.
+    /// The work y = x; counter += 1. The counter shows a second run.
     void work(Recorder& r) const
     {
         launch(r, "add_scalar", {r["counter"], std::int32_t{1}, k_count});
@@ -115,7 +116,7 @@ protected:
         device->synchronize();
         return outcome;
     }
-    /// Before the first capture, only the answer must run, once.
+    /// Expects that before the first capture only the answer runs, once.
     void expect_answered_first() const
     {
         ASSERT_FALSE(log.runs.empty());
@@ -162,7 +163,7 @@ TEST_F(Order, NothingOfTheCallersChangesBetweenTheAnswerAndTheEnd)
     std::vector<std::vector<std::int32_t>> seen;
     Cache cache{options()};
     Function f = cache.wrap("f", *device, spec(), [&](Recorder& r) {
-        // Another thread reads, because a capture forbids reads only in its own thread.
+        // The read is in another thread, because a capture only forbids reads in its own thread.
         if (is_capturing()) std::thread{[&] { seen.push_back(counter->read<std::int32_t>()); }}.join();
         work(r);
     });

@@ -1,4 +1,4 @@
-// The same cache folder on another machine, driver or device, which is a fake backend with other facts.
+// Uses the same cache folder with another machine, driver or device: a fake backend with other properties.
 #include "cache_options.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -17,7 +17,7 @@ protected:
         result.accept_newer_driver = accept_newer_driver;
         return result;
     }
-    /// The first call on a machine with these properties; x is 5, and the function adds 37.
+    /// The report of the first call on a machine with these properties. x is 5, and the function adds 37.
     Report call(const backends::FakeOptions& machine, bool accept_newer_driver = false)
     {
         backends::register_backend(backends::make_fake_backend(machine));

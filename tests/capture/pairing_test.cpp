@@ -1,4 +1,5 @@
-// Captures of two processes: one was written to a file, and its memory is freed when the other is adopted.
+// Uses captures of two processes. One process has written its capture to a file; its memory is freed when the other
+// process adopts its own capture.
 #include "adoption_fixture.hpp"
 #include "warmgraph/capture/stored_capture.hpp"
 
@@ -16,7 +17,7 @@ protected:
         auto stored = capture_for_others(subject, frame, header().key, capture);
         return stored ? decode_capture(encode(*stored)) : stored;
     }
-    /// Writes the capture as another process does, and frees its memory.
+    /// Writes the capture to a file, as another process does, and frees its memory.
     [[nodiscard]] StoredCapture written_and_gone(Captured& capture)
     {
         auto stored = written(capture.capture);
@@ -33,7 +34,7 @@ protected:
         const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
         return adopt(subject, frame, header(), first->capture, nullptr, {.stored = &stored}, modules, phases);
     }
-    /// Adds a parameter to the second kernel, which does not read it.
+    /// Adds `word` as a parameter of the second kernel, which does not read it.
     static void add_word(Captured& captured, std::uint64_t word)
     {
         append(std::get<backends::RawKernel>(captured.graph.nodes[1].work).params.emplace_back().value, word);
@@ -100,13 +101,13 @@ TEST_F(Pairing, ARegionThatStayedWhereItWasProvesNothing)
                    AllOf(HasSubstr("region 'x'"), HasSubstr("had the same address")));
 }
 
-/// Such a word may be a base that indices are subtracted from, which would not move either.
+/// The word may be a base address from which indices are subtracted. Such an address would not move either.
 TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
 {
     const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
     const std::uint64_t before = frame.memory[0].address.flat() - 64;
     for (Captured* one : {first.get(), same.get()}) {
-        one->graph.nodes.erase(one->graph.nodes.begin()); // removes the kernel that takes x
+        one->graph.nodes.erase(one->graph.nodes.begin()); // removes the kernel that reads x
         one->graph.nodes[0].dependencies.clear();
         append(std::get<backends::RawKernel>(one->graph.nodes[0].work).params.emplace_back().value, before);
     }
@@ -115,7 +116,8 @@ TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
                    AllOf(HasSubstr("near the region 'x'"), HasSubstr("both processes")));
 }
 
-/// Undeclared memory in the same segment of an allocator moves with the regions there, at any distance.
+/// Undeclared memory in the same segment of an allocator moves together with the regions there, at any distance from
+/// them.
 TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
 {
     for (const std::uint64_t beyond : {std::uint64_t{4096}, std::uint64_t{1} << 33U}) {
@@ -129,7 +131,8 @@ TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
     }
 }
 
-/// The other process's file says what lay at its addresses. This process's memory there does not matter.
+/// The file of the other process says which memory was at its addresses. This process's memory at these addresses does
+/// not count.
 TEST_F(Pairing, WhatAWordWasInTheOtherProcessIsAskedOfItsFile)
 {
     static const int s_on_the_host = 1;
@@ -150,7 +153,8 @@ TEST_F(Pairing, AWordThatNobodyFollowsIsAnUnusedOne)
     EXPECT_EQ(recording.entry.header.info.unused_words, 1U);
 }
 
-/// Such words differ between processes, but not between two captures of one process.
+/// Addresses of device functions and handles of textures differ between processes, but not between two captures of one
+/// process.
 TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
 {
     add_word(*first, 0x1234'5678'9abc'0000);
@@ -165,15 +169,15 @@ TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
     EXPECT_TRUE(paired(stored));
 }
 
-/// The weights of a small model in one segment of an allocator: adjacent in both processes.
+/// The weights of a small model in one segment of an allocator: in both processes one begins where the other ends.
 class SideBySide : public Pairing {
 protected:
-    static constexpr std::int32_t k_large = 256; // 1024 bytes
+    static constexpr std::int32_t k_large = 256; // number of elements, 1024 bytes
     explicit SideBySide(std::int32_t bias = k_large) : count(bias)
     {
         interface = {};
         frame = {};
-        // Allocated first, so that other members cannot change their places.
+        // Both are allocated first, so that other members cannot change their places.
         const MemoryRef here = make(k_large + count, 0), there = make(k_large + count, 0);
         std::fill_n(here.address.pointer<std::int32_t>(), k_large, 3);
         std::fill_n(here.address.pointer<std::int32_t>() + k_large, count, 4);
@@ -187,7 +191,7 @@ protected:
     {
         return {both.address + k_large * 4ULL, both.size - k_large * 4ULL};
     }
-    /// Captures a kernel that takes the start of one region and the address between the two.
+    /// Captures a kernel that gets the start of one region, and the address where the two regions touch.
     void capture(const std::string& name)
     {
         const auto make_one = [&](const std::vector<MemoryRef>& at) {
@@ -210,7 +214,7 @@ protected:
         ASSERT_TRUE(replay(recording, {weight, bias, y}));
         EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
     }
-    /// The kernel would sum the memory between the two regions, which holds canaries in the trial.
+    /// Expects a refusal: the kernel would sum the memory between the two regions, which has canaries in the trial.
     void expect_end_refused()
     {
         capture("add_up");
@@ -222,7 +226,7 @@ protected:
     std::vector<MemoryRef> other;
 };
 
-/// A bias of usual size: not a multiple of the distance between the trials' places.
+/// A bias of a usual size. The size is not a multiple of the distance between the trials' places.
 class SideBySideWithAShortBias : public SideBySide {
 protected:
     SideBySideWithAShortBias() : SideBySide(64) {}
@@ -240,7 +244,7 @@ TEST_F(SideBySide, WhatCannotBePutApartIsRefused)
 {
     capture("add_two");
     const auto stored = take(written(second->capture));
-    device->free = 16'000; // bytes; no room for copies of read-only memory
+    device->free = 16'000; // bytes of free memory: too few for copies of read-only memory
     const auto refused = paired(stored);
     ASSERT_TRUE(failed_with(refused, ErrorCode::not_recordable));
     EXPECT_THAT(refused.error().message,

@@ -1,4 +1,4 @@
-// The plan of a first call, made from values alone: no device, no file.
+// Makes the plan of a first call from values alone, without a device and without files.
 
 #include "matchers.hpp"
 #include "warmgraph/call/plan.hpp"
@@ -217,7 +217,7 @@ TEST_F(PlanTest, ATombstoneIsRefusedWithWhatDiffersAndTheCure)
 
 TEST_F(PlanTest, ReplaysOtherVariantsThatHoldHereInTheirOrder)
 {
-    // Recorded with a weaker alignment than this call's, so it may be used.
+    // The entry was recorded with a weaker alignment than this call has, so it may be used.
     const auto weak = header(guards("1.9", 64)), weaker = header(guards("1.9", 32));
     all = std::vector{on_disk(weak), on_disk(header(guards("1.8"))), damaged(), on_disk(weaker)};
     const Plan decided = plan();
@@ -277,7 +277,7 @@ TEST_F(PlanTest, DamagedHeadersAloneAreTheReason)
 
 TEST_F(PlanTest, AHeaderUnderThisDigestThatDoesNotHoldIsNotReplayed)
 {
-    exact = header(guards("1.8")); // a renamed file
+    exact = header(guards("1.8")); // the file of another entry under this name
     const Plan decided = plan();
     EXPECT_EQ(decided.action, Action::record);
     EXPECT_EQ(list_reads, 1);
@@ -291,7 +291,8 @@ TEST_F(PlanTest, AFolderThatCannotBeListedIsAMissWithItsReason)
     EXPECT_EQ(decided.reason, "permission denied");
 }
 
-/// A function that asks for its tensors' distances has an entry for each distance, and none for no distance.
+/// A function that guards the distance between its tensors has an entry for each distance, and no entry for tensors
+/// without a distance.
 TEST_F(PlanTest, AnEntryForAnotherDistanceIsNotReplayed)
 {
     now.tensors.push_back({"y", DType::f32, {4}, {1}, "fake:0", 128, 0, 128});
@@ -304,7 +305,7 @@ TEST_F(PlanTest, AnEntryForAnotherDistanceIsNotReplayed)
     EXPECT_THAT(plan().reason, HasSubstr("input y: distance in its group"));
     all->push_back(on_disk(here));
     EXPECT_EQ(plan().entries, std::vector{here.key});
-    auto any = now; // guards of a function that does not ask
+    auto any = now; // guards of a function that does not guard the distance
     for (auto& tensor : any.tensors) tensor.distance.reset();
     all = std::vector{on_disk(header(any))};
     EXPECT_THAT(plan().entries, SizeIs(1));

@@ -52,7 +52,7 @@ TEST_F(Policies, ReadOnlyReplaysHitsAndRunsMissesAsTheyAre)
     EXPECT_EQ(entries().size(), 1U);
 }
 
-/// A container image that contains a warm cache, or a full disk.
+/// The folder is in a container image that contains a warm cache, or on a full disk.
 TEST_F(Policies, AFolderThatCannotBeWrittenIsReadAllTheSame)
 {
     {
@@ -67,7 +67,7 @@ TEST_F(Policies, AFolderThatCannotBeWrittenIsReadAllTheSame)
         Cache cache = CacheAccess::open(options(), disk);
         Function known = add_one(cache), unknown = add_one(cache, fmt::format("unknown{}", nth));
         if (!cache.disabled_reason().empty()) continue;                    // the fault made the folder unusable
-        if (unknown({{"x", m_x}, {"y", m_y}}) != Outcome::eager) continue; // the fault came before the use
+        if (unknown({{"x", m_x}, {"y", m_y}}) != Outcome::eager) continue; // the fault came before the use was counted
         ++replayed;
         EXPECT_EQ(known({{"x", m_x}, {"y", m_y}}), Outcome::replayed);
         EXPECT_EQ(read(m_y), read(floats(1)));
@@ -117,7 +117,7 @@ TEST_F(Policies, RefreshRecordsTheSameFunctionAgainAndReplacesIt)
 
 TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
 {
-    float factor = 2.0F; // no guard sees it, so the recordings differ under the same guards
+    float factor = 2.0F; // no guard sees this factor, so recordings differ under the same guards
     const auto wrap = [&](Cache& cache) {
         return cache.wrap("scale", device, vector_spec(),
                           [&](Recorder& r) { r.stream().launch(program, "scale", k_launch, r["x"], r["y"], factor); });

@@ -1,4 +1,5 @@
-// Cache::preload of functions that are not wrapped yet: the graph is ready before the first call; all else is the same.
+// Cache::preload of functions that are not wrapped yet: the graph is ready before the first call, and everything else
+// stays the same.
 #include <chrono>
 #include <thread>
 
@@ -37,7 +38,7 @@ protected:
         Function f = wrapped(cache);
         for (const std::int64_t count : counts) ASSERT_EQ(call(f, count), Outcome::recorded);
     }
-    /// Whether the function's last first call had the phase `name`.
+    /// Whether the report of the function's last first call has the phase `name`.
     [[nodiscard]] static bool has_phase(const Function& f, std::string_view name)
     {
         const auto phases = f.report().phases;
@@ -45,7 +46,7 @@ protected:
                phases.end();
     }
     void remove_images() const { fs::remove_all(dir.path() / "cache" / "images"); }
-    /// Waits for a load; false when none happens within `limit`.
+    /// Waits for a load. Returns false when there is no load within `limit`.
     [[nodiscard]] static bool loads(const Cache& cache, std::chrono::milliseconds limit = std::chrono::seconds{30})
     {
         const auto end = std::chrono::steady_clock::now() + limit;
@@ -61,7 +62,7 @@ TEST_F(PreloadByName, LoadsTheCodeThatACallThenFinds)
     Cache cache{options(Policy::require_hit)};
     preload_by_name(cache, "f", device);
     ASSERT_TRUE(loads(cache));
-    remove_images(); // later loads of an image would fail
+    remove_images(); // from now on, loading an image would fail
     Function f = wrapped(cache);
     for (const std::int64_t count : {48, 16}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().images_loaded, 1U);

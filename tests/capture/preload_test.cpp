@@ -1,4 +1,4 @@
-// Cache::preload: entries are restored before their first calls, in order, while other things happen.
+// Cache::preload restores entries before their first calls, in an order, and while the program does other things.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -23,7 +23,7 @@ protected:
         spec.version = version;
         return spec;
     }
-    /// y = x + 1, for any multiple of 16 elements.
+    /// The function y = x + 1 for any multiple of 16 elements.
     [[nodiscard]] Function any_size(Cache& cache, const std::string& name = "f") const
     {
         return cache.wrap(name, device, spec_of(), [this](Recorder& r) {
@@ -61,7 +61,7 @@ TEST_F(PreloadAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
     EXPECT_GT(preload.progress().elapsed_ms, 0);
     EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 0U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
-    fs::remove_all(dir.path() / "cache"); // nothing is read from now on
+    fs::remove_all(dir.path() / "cache"); // from now on, nothing can be read from the cache
     for (int round = 0; round < 2; ++round)
         for (const std::int64_t count : {48, 16, 64, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 4U);
@@ -82,7 +82,7 @@ TEST_F(PreloadAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
     std::vector<std::size_t> opened;
     std::promise<void> go;
     PreloadOptions urgent;
-    urgent.threads = 1; // with several threads, reports come in the order of completion
+    urgent.threads = 1; // one thread, because several threads report in the order in which they finish
     urgent.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
         EXPECT_EQ(inputs.size(), 1U);
         EXPECT_EQ(inputs[0].name, "x");
@@ -147,7 +147,7 @@ TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
         PreloadOptions named;
         named.first = "a";
         std::optional<Preload> preload{cache.preload(named)};
-        if (!is_kept) preload.reset(); // its second call must instantiate it
+        if (!is_kept) preload.reset(); // so that its second call must instantiate the graph
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
@@ -221,11 +221,11 @@ TEST_F(PreloadAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
 {
     for (const char* name : {"a", "b", "c"}) record({16}, name);
     auto time = fs::file_time_type::clock::now();
-    for (const auto& path : entries()) { // sorted: a, b, c
+    for (const auto& path : entries()) { // in the order of their names: a, b, c
         const bool last = path.parent_path().filename() == "b";
         fs::last_write_time(path, last ? time + std::chrono::hours{1} : time -= std::chrono::hours{1});
     }
-    for (int round = 0; round < 2; ++round) { // preloading alone does not count as use
+    for (int round = 0; round < 2; ++round) { // preloading alone does not count as a use
         Cache cache{options()};
         const Function a = any_size(cache, "a"), b = any_size(cache, "b"), c = any_size(cache, "c");
         std::vector<std::string> order;
@@ -240,7 +240,7 @@ TEST_F(PreloadAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
         Function c = any_size(cache, "c");
         fs::last_write_time(entries().at(1), time); // b
         (void)cache.preload(all());
-        EXPECT_EQ(call(c, 16), Outcome::replayed); // the first use counts
+        EXPECT_EQ(call(c, 16), Outcome::replayed); // this use is the first that counts
     }
     EXPECT_GT(fs::last_write_time(entries().at(2)), fs::last_write_time(entries().at(0)));
 }
@@ -278,7 +278,7 @@ TEST_F(PreloadAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
         return -static_cast<int>(inputs[0].sizes[0]);
     };
     slow.progress = [done = called.get_future().share()](const PreloadProgress& now) {
-        if (now.loaded == 2) done.wait(); // blocks between the second and the third load
+        if (now.loaded == 2) done.wait(); // stops between the second and the third load
     };
     Preload preload = cache.preload(slow);
     EXPECT_EQ(call(f, 48), Outcome::replayed) << "not opened yet";
@@ -339,7 +339,7 @@ TEST_F(PreloadAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
         opened = now.loaded;
         if (now.loaded < 2) return;
         while (!is_ending) std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds{500}); // the destructor asks for the end meanwhile
+        std::this_thread::sleep_for(std::chrono::milliseconds{500}); // in the meantime the destructor asks for the end
     };
     {
         const Preload preload = cache.preload(slow);

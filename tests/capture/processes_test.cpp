@@ -1,5 +1,6 @@
-// C3: many processes miss the same function at once. One records; the others run it eagerly, or replay when the
-// recording is done. No process waits, and a killed leader is replaced.
+// Promise C3: many processes miss the same function at once. One process records. The others run the function eagerly,
+// or replay when the recording is done. No process waits, and if the recording process is killed, another one takes its
+// place.
 #include <chrono>
 #include <thread>
 
@@ -21,7 +22,7 @@ constexpr int k_processes = 16;
 // OpenCL does not survive fork(), so the children are forked before any device is opened.
 class Processes : public testing::Test {
 protected:
-    /// Makes one call in a child, whose exit code is the outcome, or 99 for a wrong result.
+    /// Makes one call in a child. The child's exit code is the outcome, or 99 for a wrong result.
     pid_t spawn(int startup_pipe = -1)
     {
         const pid_t child = ::fork();
@@ -82,7 +83,7 @@ TEST_F(Processes, AKilledLeaderIsReplaced)
     int pipe_ends[2];
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t leader = spawn(pipe_ends[1]);
-    ::close(pipe_ends[1]); // so that the read ends when the leader ends early
+    ::close(pipe_ends[1]); // then the read below ends when the leader ends early
     char byte = 0;
     ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1) << "the leader records and holds the lock";
     EXPECT_EQ(wait_for(spawn()), static_cast<int>(Outcome::eager)) << "the lock is tried, never waited for";

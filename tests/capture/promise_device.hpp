@@ -1,5 +1,5 @@
-// The device for promises that several devices can show: PoCL, or a CUDA device (WARMGRAPH_PROMISES_ON_CUDA), real or
-// fake. All have the conformance suite's kernels.
+// The device for tests of promises that several devices can show: PoCL, or a CUDA device (WARMGRAPH_PROMISES_ON_CUDA),
+// which is real or fake. All of these devices have the kernels of the conformance suite.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ protected:
     static constexpr std::int32_t k_number = k_count;
 
     DevicePromise() : PromiseTest((prepare_process(), k_promise_device)) {}
-    /// to = from; to += amount; out = a + b
+    /// Shorthands for launches: to = from; to += amount; out = a + b.
     void copy(Recorder& r, const KernelArg& to, const KernelArg& from) { launch(r, "copy", {to, from, k_number}); }
     void add_scalar(Recorder& r, const KernelArg& to, std::int32_t amount)
     {

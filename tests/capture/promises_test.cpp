@@ -57,7 +57,8 @@ TEST_F(Promises, AStateThatTheFirstCallInitialisesStaysInitialised)
         HasSubstr("initialises or advances something that a capture does not contain"));
 }
 
-/// The captures call the callable again, which counts. Only this call's result is the native one.
+/// The captures call the callable again, which counts its runs. Only the result of this call is equal to the native
+/// result.
 TEST_F(Promises, ARingThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
 {
     expect_refused(
@@ -117,7 +118,7 @@ TEST_F(Promises, AConditionThatOnlySomeValuesMeetIsNoConstant)
             HasSubstr("position"));
 }
 
-/// BLAS does this: it does not read C when beta is zero.
+/// BLAS works like this: it does not read C when beta is zero.
 TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
 {
     expect_refused(
@@ -138,10 +139,11 @@ TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
         HasSubstr("beta"));
 }
 
-/// The function works in place when x and y are the same. With y a little behind x, that would overwrite x too early.
+/// When x and y are the same tensor, the function works in place. If y began a little behind x, the function would
+/// overwrite x too early.
 TEST_F(Promises, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOtherwise)
 {
-    constexpr std::uint64_t k_behind = 256; // bytes
+    constexpr std::uint64_t k_behind = 256; // distance in bytes
     const Seen later = expect_native(
         [this](Cache& cache, Seen& seen) {
             const Buffer memory = words(0, k_count + k_behind / 4);
@@ -184,7 +186,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
     const Seen later =
         expect_native(scene("ababb"), ElementsAre("recorded", "recorded", "replayed", "replayed", "replayed"));
     EXPECT_THAT(later.outcomes, Each("replayed"));
-    for (const std::string mode : {"a", "b"}) // another process, with only one mode
+    for (const std::string mode : {"a", "b"}) // stands for another process, which uses only one mode
         expect_native(scene(mode), ElementsAre("replayed"));
     expect_native(scene("cab"), ElementsAre("recorded", "replayed", "replayed"));
     ::unsetenv(k_mode);
@@ -203,7 +205,7 @@ TEST_F(Promises, AProgramThatTheSpecDoesNotNameIsRefused)
         AllOf(HasSubstr("'promises'"), HasSubstr("not in Spec::code: add it")));
 }
 
-// The fake's compiler reads no headers.
+// The compiler of the fake driver reads no headers.
 #if !defined(WARMGRAPH_PROMISES_ON_CUDA) || !defined(WARMGRAPH_FAKE_CUDA)
 
 class PromisedHeaders : public DevicePromise {
@@ -213,7 +215,7 @@ protected:
         std::filesystem::create_directories(path.parent_path());
         std::ofstream{path, std::ios::trunc} << text;
     }
-    /// y = x * FACTOR, called four times with a newly made program.
+    /// The function y = x * FACTOR, called four times. The program is made anew for it.
     [[nodiscard]] Scene scaled(const std::string& options)
     {
         return [this, options](Cache& cache, Seen& seen) {
@@ -225,7 +227,7 @@ protected:
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         };
     }
-    /// A changed header is a miss; with the old text, the old entry is found.
+    /// Expects a miss after a header was changed, and a hit on the old entry when the header has its old text again.
     void expect_followed(const std::string& options, const std::filesystem::path& changed)
     {
         const Scene scene = scaled(options);
@@ -252,7 +254,7 @@ TEST_F(PromisedHeaders, SoIsAChangedHeaderThatAnotherHeaderIncludes)
     expect_followed("-I" + folder.string(), folder / "detail" / "wg_factor.h");
 }
 
-/// Changes the working folder; the destructor changes it back.
+/// Changes the working folder. The destructor changes it back.
 class WorkingFolder {
 public:
     explicit WorkingFolder(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }

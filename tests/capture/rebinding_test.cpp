@@ -1,4 +1,5 @@
-// G2: replays compared with the function itself over random shapes, addresses and alignments, with canaries.
+// Promise G2: replays are compared with the function itself over random shapes, addresses and alignments, with canaries
+// around the memory.
 #include <cstdlib>
 #include <random>
 
@@ -17,10 +18,10 @@ protected:
         const char* text = std::getenv("WARMGRAPH_TEST_SEED");
         return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : std::random_device{}();
     }
-    /// A buffer of canaries with `count` values at an offset of `step` times 128 bytes.
+    /// A buffer of canaries that has `count` values at an offset of `step` times 128 bytes.
     struct Placed {
         Buffer buffer;
-        std::size_t first; // element
+        std::size_t first; // index of the first element
         std::int64_t count;
         [[nodiscard]] MemoryRef memory() const
         {

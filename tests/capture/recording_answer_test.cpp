@@ -1,4 +1,4 @@
-// Recording around the call's own answer: work that a later process would not do, trials that fail, too little memory.
+// Recording and the call's own answer: work that a later process would not do, trials that fail, and too little memory.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_answer_test {
@@ -15,7 +15,7 @@ TEST_F(RecordingTest, RunsTheCallableOnceAndCapturesItFromThenOn)
     EXPECT_THAT(captured, ElementsAre(false, true, true, true));
 }
 
-/// The saved time once included the time until the caller asked: 6.2 s for a call that took 3.1 s.
+/// Once, the saved time included the time until the caller asked for the answer: 6.2 s for a call that took 3.1 s.
 TEST_F(RecordingTest, AnAnswerThatIsAskedForLongAfterItWasDoneCountsItsOwnTimeAlone)
 {
     constexpr std::chrono::milliseconds k_call{40};
@@ -50,7 +50,7 @@ TEST_F(RecordingTest, AnOutputThatIsWrittenOnlyInPartIsRecorded)
     EXPECT_EQ(recording->entry.header.info.verification, "bitwise (3 runs)");
 }
 
-/// A later process would find the table empty.
+/// A later process would find an empty table.
 TEST_F(RecordingTest, WhatIsInitialisedOnceIsRefusedByRegion)
 {
     const MemoryRef table = declare("table", RegionKind::state, k_count, 0);
@@ -64,7 +64,7 @@ TEST_F(RecordingTest, WhatIsInitialisedOnceIsRefusedByRegion)
     EXPECT_EQ(read(y), all(6));
 }
 
-/// The undeclared table is only read, so its contents look unchanged. The results show the difference.
+/// The undeclared table is only read, so its contents do not change. The results show the difference.
 TEST_F(RecordingTest, ResultsOfAnUndeclaredFirstCallAreRefusedByRegion)
 {
     bool is_first = true;
@@ -101,7 +101,7 @@ TEST_F(RecordingTest, AnExceptionFromACaptureIsARefusalWithItsText)
     EXPECT_EQ(read(y), all(6));
 }
 
-/// The test takes a second: the wait before a trial is given up.
+/// This test takes a second, because the trial is only given up after a wait.
 TEST_F(RecordingTest, ATrialThatNeverEndsIsGivenUpAndItsMemoryLeaked)
 {
     const Callable callable = [this](Recorder& r) {

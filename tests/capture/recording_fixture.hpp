@@ -1,4 +1,4 @@
-// A function with one input and one output on a FlatDevice.
+// A fixture: a function with one input and one output on a FlatDevice.
 #pragma once
 
 #include "expect_error.hpp"

@@ -1,4 +1,4 @@
-// Recording a callable that works on the host: page-locked and managed regions.
+// Records a callable that works on the host, in page-locked and managed regions.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_host_test {
@@ -50,7 +50,8 @@ TEST_F(HostRegion, ThatTheCallableWritesIsRefusedAndHoldsWhatItWrote)
     EXPECT_EQ(*host.address.pointer<std::int32_t>(), k_count + 3) << "by the answer alone";
 }
 
-/// Writing the value that is already there cannot be seen in place. The trial has other contents, which shows it.
+/// If the callable writes the value that the memory already has, comparing the memory does not show it. A trial has
+/// other contents, and shows it.
 TEST_F(HostRegion, ThatTheCallableWritesWithWhatItHoldsIsRefused)
 {
     expect_refused(

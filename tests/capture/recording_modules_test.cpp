@@ -1,4 +1,4 @@
-// Recording on a device with flat addresses: variables of modules, registered modules, modules of equal code.
+// Recording on a device with flat addresses: variables of modules, registered modules, and modules with equal code.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_modules_test {
@@ -16,7 +16,7 @@ TEST_F(RecordingTest, RefusesAVariableThatDiffersFromItsImage)
 
 TEST_F(RecordingTest, RefusesAVariableThatTheProgramAskedForAndNobodyVouchesFor)
 {
-    device->exposed = {"bias"}; // its value is still the image's
+    device->exposed = {"bias"}; // the variable's value is still the image's
     expect_refused(add, AllOf(HasSubstr("'bias' may be written or read between calls"), HasSubstr("register_module"),
                               HasSubstr("Spec::frozen_variables")));
     for (const char* const name : {"bias", "*"}) {
@@ -50,10 +50,10 @@ TEST_F(RecordingTest, StoresModuleVariablesThatTheCallerVouchesFor)
 TEST_F(RecordingTest, ReplaysOfThisProcessRunItsRegisteredModules)
 {
     const std::shared_ptr<FlatModule> own = std::move(module);
-    module = std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0); // used by other launches
+    module = std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0); // other launches use this module
     own->bias = 7;
     device->own = {own};
-    device->error_of_cut_images = 1; // the registered module still computes right, the stored image does not
+    device->error_of_cut_images = 1; // the registered module still computes right, but the stored image does not
     auto recording = take(recorded([&](Recorder& r) {
         backends::RawKernel work = kernel("add", {r["y"], r["x"]}, k_count);
         work.module = own.get();
@@ -63,11 +63,11 @@ TEST_F(RecordingTest, ReplaysOfThisProcessRunItsRegisteredModules)
     const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
     ASSERT_TRUE(replay(recording, {other_x, other_y}));
     EXPECT_EQ(read(other_y), all(47));
-    own->bias = 9; // a write by the host
+    own->bias = 9; // as if the host wrote it
     ASSERT_TRUE(replay(recording, {other_x, other_y}));
     EXPECT_EQ(read(other_y), all(49));
 
-    // A new process, with or without a module of its own.
+    // Restores in a new process, which may have its own module.
     const auto restore = [&] {
         return replay::Executable::restore(
             device, recording.entry.graph, modules,
@@ -92,7 +92,7 @@ TEST_F(RecordingTest, ReplaysOfThisProcessRunItsRegisteredModules)
         << "the other one's variables may be those that the function sees";
 }
 
-/// The answer changes the variable too, so `frozen_variables` does not help. A trial's change is undone.
+/// The answer changes the variable, too, so `frozen_variables` does not help. The change that a trial makes is undone.
 TEST_F(RecordingTest, RefusesAVariableThatTheWorkItselfChangesAndPutsItBack)
 {
     const Callable counting = [this](Recorder& r) {
@@ -104,7 +104,7 @@ TEST_F(RecordingTest, RefusesAVariableThatTheWorkItselfChangesAndPutsItBack)
     record_options.frozen_variables = {"*"};
     expect_refused(counting, AllOf(HasSubstr("'bias'"), HasSubstr("from run to run")));
     EXPECT_EQ(module->bias, 3) << "by the second answer alone";
-    module->bias = 0; // so that the answer sets the image's value
+    module->bias = 0; // so that the answer sets the variable to the image's value
     expect_refused(counting, AllOf(HasSubstr("'bias'"), HasSubstr("from run to run")));
     EXPECT_EQ(module->bias, 1);
 }
@@ -126,8 +126,8 @@ TEST_F(RecordingTest, RefusesAVariableThatHoldsAPointerWhoeverVouchesForIt)
                                            HasSubstr("device function")));
 }
 
-/// Two modules of equal code in one function, restored for function 7, again for 7, for 8, and later once more for 8.
-/// Returns the number of images in the recording and the number of loads after each step.
+/// Two modules with equal code are in one function. The recording is restored for function 7, again for 7, for 8, and
+/// later again for 8. Returns the number of images in the recording, and the number of loads after each step.
 class EqualCode : public RecordingTest {
 protected:
     std::vector<int> images_and_loads(bool keeps_state)

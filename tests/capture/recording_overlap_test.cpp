@@ -1,4 +1,4 @@
-// Tensors that overlap in the recorded call, and scalars with large ranges.
+// Tensors overlap in the recorded call; scalars have large ranges.
 #include "number_decl.hpp"
 #include "recording_fixture.hpp"
 #include "warmgraph/capture/numbers.hpp"
@@ -57,7 +57,7 @@ TEST_F(Overlap, IsGuardedByItsDistanceWhereTheFunctionAsksForIt)
     EXPECT_EQ(other.address.pointer<std::int32_t>()[32], 31);
 }
 
-/// Recorded at a distance where the overlap makes no difference, and called where it does.
+/// The recording has a distance at which the overlap makes no difference; the call has a distance at which it does.
 TEST_F(Overlap, IsGuardedWhereTheFunctionAsksForAnotherDistanceThanTheCalls)
 {
     declare_both(128);
@@ -91,7 +91,7 @@ TEST_F(Overlap, TensorsThatLieApartAreNotAskedAfter)
     EXPECT_EQ(calls, 4U);
 }
 
-/// y = x + 1, and a kernel that takes a scalar and does nothing.
+/// The function y = x + 1, with a further kernel that takes a scalar and does nothing.
 class ScalarRanges : public RecordingTest {
 protected:
     template <class T>

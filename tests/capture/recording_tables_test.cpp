@@ -1,4 +1,4 @@
-// Addresses in memory, which no replay could update.
+// Addresses that are stored in memory: no replay could update them.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_tables_test {
@@ -42,7 +42,7 @@ TEST_F(TableTest, InAReadOnlyStateThatIsNotCopiedIsFoundAsWell)
 
 TEST_F(TableTest, NumbersThatAreNoAddressesAreNot)
 {
-    put(0, (x.address.flat() >> 40U << 40U) + 8); // near all memory, but in no allocation
+    put(0, (x.address.flat() >> 40U << 40U) + 8); // near other memory, but in no allocation
     put(16, ~0ULL);
     put(24, x.address.flat() + (1ULL << 48U));
     const auto recording = recorded(add);

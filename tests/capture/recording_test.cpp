@@ -1,4 +1,4 @@
-// Recording on a device with flat addresses: captures, images, alignment, handles.
+// Recording on a device with flat addresses: captures, images, alignment and handles.
 #include "number_decl.hpp"
 #include "recording_fixture.hpp"
 #include "warmgraph/capture/numbers.hpp"
@@ -9,7 +9,7 @@ namespace {
 TEST_F(RecordingTest, FindsPointersAmongParametersAndLeavesTheCallersMemoryAlone)
 {
     auto answer = all(7);
-    answer[0] = 0; // an element that no kernel writes
+    answer[0] = 0; // no kernel writes this element
     after_answer = [&] {
         EXPECT_EQ(read(y), answer);
         std::fill_n(y.address.pointer<std::int32_t>(), k_count, -1);
@@ -130,7 +130,7 @@ TEST_F(RecordingTest, RefusesAnAddressThatWasKeptFromAnEarlierRun)
     EXPECT_TRUE(failed_with(refused, ErrorCode::not_recordable));
 }
 
-/// y = the contents of a texture, whose handle is 7 in the recording call.
+/// The function y = the contents of a texture. In the call that is recorded, the texture's handle is 7.
 class TextureTest : public RecordingTest {
 protected:
     TextureTest() { device->textures->live = {{7, 11}, {9, 22}}; }
@@ -174,7 +174,7 @@ TEST_F(TextureTest, IsRefusedWhereItsHandleIsNoScalar)
                       HasSubstr("declare it as a u64 scalar and pass each process's own handle")));
 }
 
-/// No guard knows an alignment above 256 bytes. Work that needs a stronger one must not be stored.
+/// Guards compare alignments up to 256 bytes. Work that needs a stronger alignment must not be stored.
 TEST_F(RecordingTest, WhatIsChosenForAStrongerAlignmentThanAnyGuardHasIsNotRecorded)
 {
     ASSERT_EQ(y.address.flat() % 512, 0U);

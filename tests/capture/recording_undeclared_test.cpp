@@ -1,4 +1,4 @@
-// A library's own memory, which the recorded work reads and the caller does not declare.
+// The recorded work reads a library's own memory, which the caller does not declare.
 #include "recording_fixture.hpp"
 
 namespace warmgraph::test::recording_undeclared_test {
@@ -7,7 +7,7 @@ namespace {
 class UndeclaredRecording : public RecordingTest {
 protected:
     UndeclaredRecording() { record_options.keeps_undeclared = true; }
-    /// y = table + 1.
+    /// The work y = table + 1.
     Callable add_table = [this](Recorder& r) { launch(r, kernel("add", {r["y"], table.address}, k_count)); };
     MemoryRef table = make(k_count, 30);
 };
@@ -19,7 +19,7 @@ TEST_F(UndeclaredRecording, IsKeptAsAConstantWhereTheCallerSaysSo)
     const auto& region = recording.entry.graph.regions.back();
     EXPECT_EQ(region.kind, RegionKind::constant);
     EXPECT_EQ(region.size, table.size);
-    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's contents are lost
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // overwrites the contents of the library's memory
     expect_replay(recording, 40, 31);
 }
 
@@ -30,7 +30,8 @@ TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
     EXPECT_EQ(read(y), all(31));
 }
 
-/// The pair's other half writes it at every step. It is refused by name, even when libraries' memory is allowed.
+/// The backward half of the pair writes this memory at every step. So it is refused by name, even if memory of
+/// libraries is allowed.
 TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
 {
     others = {{"'h' of 'step.forward'", table}};
@@ -40,7 +41,7 @@ TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
     EXPECT_TRUE(recorded(add_table)) << "what lies elsewhere changes nothing";
 }
 
-/// A trial wrote the memory once more, and others may use this memory too. Nothing is put back, and the error says so.
+/// A trial wrote the memory once more, and others may use it, too. Nothing is restored, and the error says so.
 TEST_F(UndeclaredRecording, ThatIsWrittenIsAnErrorThatTellsOfIt)
 {
     const Callable count = [this](Recorder& r) {

@@ -1,4 +1,4 @@
-// Functions that cannot be recorded are refused by name, and the caller still gets the function's own result.
+// Functions that cannot be recorded are refused by name. The caller still gets the function's own result.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::refusal_test {
@@ -6,7 +6,8 @@ namespace {
 
 class Refusals : public FacadeTest {
 protected:
-    /// Wraps, calls once, expects a refusal whose reason contains `because`, and that later calls do not try again.
+    /// Wraps `body` and calls it once. Expects a refusal whose reason contains `because`, and that later calls do not
+    /// try again.
     template <class Body>
     void expect_refused(Body body, const std::string& because)
     {
@@ -44,7 +45,7 @@ TEST_F(Refusals, SynchronizingTheDeviceIsRefusedByName)
     expect_refused(
         [this](Recorder& r) {
             work(r);
-            device.synchronize(); // the call runs in the device's own stream
+            device.synchronize(); // the call runs in the device's default stream
         },
         "Device::synchronize");
 }
@@ -80,7 +81,7 @@ TEST_F(Refusals, UndeclaredMemoryIsRefusedWithNodeAndParameter)
                    "kernel add_one (node 0) takes an address at parameter 0");
 }
 
-/// The first run does work that later runs do not. A process that replays would never do it.
+/// The first run does work that later runs do not do. A process that only replays would never do this work.
 TEST_F(Refusals, WhatOnlyTheFirstRunDoesIsRefused)
 {
     const Buffer table = device.upload<float>(std::vector<float>(k_count, 0.0F));
@@ -128,7 +129,7 @@ TEST_F(Refusals, AnUnjoinedForkIsRefused)
         "join");
 }
 
-/// The function's own runs give different values of a state, and states have no tolerance.
+/// The function's own runs give a state different values, and for states no difference is tolerated.
 TEST_F(Refusals, NondeterministicDataWithoutToleranceIsRefused)
 {
     const Buffer sum = floats(0);
@@ -175,7 +176,7 @@ TEST_F(Refusals, ReadingWhatAnEarlierRunLeftInScratchIsRefused)
         "data that an earlier run left there");
 }
 
-/// Counters in a workspace, which each run resets to zero.
+/// The workspace has counters, which each run resets to zero.
 TEST_F(Refusals, ScratchThatIsZeroAtFirstAndAfterEachRunMayBeRead)
 {
     Cache cache{options()};
@@ -227,7 +228,7 @@ TEST_F(Refusals, AnExceptionInTheCaptureAloneRunsTheFunctionAsItIs)
     expect_refused(
         [&](Recorder& r) {
             work(r);
-            if (++calls == 2) throw std::runtime_error("only once"); // the answer is run 1, the first capture is run 2
+            if (++calls == 2) throw std::runtime_error("only once"); // run 1 is the answer, run 2 the first capture
         },
         "only once");
 }

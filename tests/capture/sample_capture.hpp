@@ -1,4 +1,4 @@
-// A capture with a node of each kind, for tests of the file format and for the fuzzer.
+// A capture with one node of each kind, for the tests of the file format and for the fuzzer.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::test {
 
-/// The offset of the fields in a capture's file, behind its header.
+/// The offset at which the fields begin in a capture's file, after the header.
 inline constexpr std::size_t k_capture_fields = 56;
 
 inline MemoryRef range_at(std::uint64_t flat, std::uint64_t size) { return {Address::from_flat(flat), size}; }
@@ -18,7 +18,7 @@ inline Bytes text_bytes(std::string_view text)
     return {view.begin(), view.end()};
 }
 
-/// One node of each kind.
+/// A capture with one node of each kind.
 inline StoredCapture sample_capture()
 {
     using namespace backends;
@@ -63,7 +63,7 @@ inline StoredCapture sample_capture()
     return capture;
 }
 
-/// Seals a file with changed bytes behind the header: its digest matches again.
+/// Seals a file whose bytes after the header were changed, so that its digest matches again.
 inline Bytes sealed_capture(Bytes file)
 {
     const ByteView fields = ByteView{file}.subspan(k_capture_fields);

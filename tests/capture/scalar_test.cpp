@@ -19,7 +19,7 @@ protected:
     [[nodiscard]] Report report_of(const ScalarDecl& scalar, int n, G g)
     {
         CacheOptions patient = options();
-        patient.probing_ms = 10'000; // milliseconds; enough on any slow machine
+        patient.probing_ms = 10'000; // milliseconds; enough for all probes on a slow machine
         Cache cache{patient};
         Function f = cache.wrap("f", device, spec(scalar), [&](Recorder& r) {
             r.stream().launch(program, "add_int", k_launch, r["x"], r["y"],
@@ -93,11 +93,12 @@ TEST_F(Scalars, ValuesThatOnlyLookLikeTheScalarAreRefused)
     refused([](std::int32_t n) { return n < 100 ? n : 100; }, "scalar 'n'");
     refused([](std::int32_t n) { return n < 5000 ? 0 : 1; }, "scalar 'n'");
     refused([](std::int32_t n) { return (n + 1) % 16 == 0 ? 0 : n; }, "scalar 'n'"); // differs at the end of each page
-    // Outside the range, g returns this call's value, 5. Only a comparison of the probes with each other shows it.
+    // For other values g returns 5, the value of this call. This only shows when the probes are compared with each
+    // other.
     refused([](std::int32_t n) { return n < 5000 ? n : 5; }, "only for some of its values");
 }
 
-/// BLAS does not read C when beta is 0: at this one number, another kernel runs.
+/// BLAS does not read C when beta is 0: for this one number, another kernel runs.
 TEST_F(Scalars, AFloatThatTakesAnotherWayAtOneNumberIsRefused)
 {
     for (const float special : {0.0F, 1.0F, -1.0F}) {
@@ -144,7 +145,7 @@ TEST_F(Scalars, WithoutTimeTheMostTellingValuesAreProbedAndTheEntrySaysSo)
     CacheOptions hasty = options();
     hasty.probing_ms = 0;
     Cache cache{hasty};
-    // A tenth of the compile time also counts for probing, so the test compiles before.
+    // A tenth of the compile time is available for probing, so the test compiles before.
     static_cast<void>(add_one(cache)({{"x", m_x}, {"y", m_y}}));
     Function f = cache.wrap("f", device, spec(scalar("n", i32, 0, 3000)), [this](Recorder& r) {
         r.stream().launch(program, "add_int", k_launch, r["x"], r["y"], r.scalar<std::int32_t>("n"));

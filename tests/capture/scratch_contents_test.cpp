@@ -1,4 +1,4 @@
-// The contents of a capture's scratch: words that look like addresses are kept, few or many.
+// The contents of a capture's scratch: if words look like addresses, the contents are kept, for few and for many words.
 #include "flat_fixture.hpp"
 #include "verify/scratch_contents.hpp"
 
@@ -7,10 +7,11 @@ namespace {
 
 using Fill = ScratchContents::Fill;
 
-/// Words of 8 bytes, by their offset.
+/// Puts words of 8 bytes into scratch. The parameter is the offset of the words.
 class ScratchContentsTest : public FlatFunction, public testing::WithParamInterface<std::uint64_t> {
 protected:
-    /// Lays `words` words. Every `every`-th one points near the scratch, at unused memory; the others are all ones.
+    /// Writes `words` words. Every word whose number is a multiple of `every` points to unused memory near the scratch;
+    /// the others have all bits set.
     void lay(std::uint64_t words, std::uint64_t every)
     {
         auto allocated = device->allocate(words * sizeof(std::uint64_t));
@@ -22,9 +23,10 @@ protected:
         for (std::uint64_t i = 0; i < words; ++i) contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
         before.assign(contents.begin(), contents.end());
     }
-    /// An unused address at least half a GiB away, with the scratch's upper half, so that it looks like an address. Its
-    /// lower half is far from 0 and from 4 GiB, so that small sums keep the upper half, and is unlike all upper halves,
-    /// so that two adjacent words do not contain an address across their border.
+    /// An unused address at least half a GiB away from the scratch. It has the same upper half as the scratch, so it
+    /// looks like an address. Its lower half is not near 0 or 4 GiB, so that small sums keep the upper half. The lower
+    /// half also differs from all upper halves, so that two words side by side do not contain an address across their
+    /// border.
     [[nodiscard]] std::uint64_t address_of_nothing() const
     {
         constexpr std::uint64_t k_upper = ~0ULL << 32U, k_low = 0x6000'0000, k_high = 0xA000'0000;

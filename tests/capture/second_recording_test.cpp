@@ -1,5 +1,5 @@
-// A second recording under the guards of a stored entry: cases that prove that the function changes each time, and
-// cases that do not. It runs on the fake backend.
+// A second recording is made under the guards of a stored entry. Some cases prove that the function changes each time,
+// others do not. The tests use the fake backend.
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -28,7 +28,7 @@ protected:
     {
         return cache_options("toy", dir.path() / "cache", policy);
     }
-    /// y = x + amount, through scratch: one call in a new cache, as in a new process.
+    /// Calls the function y = x + amount, which uses scratch, once in a new cache, as a new process does.
     Outcome call(Policy policy = Policy::read_write)
     {
         const Device device{"fake:0"};
@@ -55,7 +55,7 @@ protected:
         reason = f.report().reason;
         return f.report().outcome;
     }
-    /// Changes the entry on disk; the result still decodes.
+    /// Changes the entry on disk. The changed file can still be decoded.
     void forge(const std::function<void(Entry&)>& change) const
     {
         const auto store = *store::LocalStore::open(dir.path() / "cache");
@@ -86,8 +86,8 @@ protected:
 
     std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
     TempDir dir;
-    std::int32_t amount = 37;              ///< no guard sees it
-    std::uint64_t scratch_bytes = k_bytes; ///< an allocator's sizes depend on its history
+    std::int32_t amount = 37;              ///< no guard sees this amount
+    std::uint64_t scratch_bytes = k_bytes; ///< sizes in an allocator depend on its earlier calls
     std::uint64_t scratch_offset = 0;
     bool has_more_scratch = false;
     bool copies_twice = false;
@@ -112,7 +112,7 @@ TEST_F(SecondRecording, ThatDoesTheSameInAnotherWayIsRecompiled)
     EXPECT_THAT(reason, HasSubstr("nodes: 3 against 4"));
 }
 
-/// Each cause makes a graph that differs from the function's and that the driver refuses.
+/// For each of these causes, the stored graph differs from the function's, and the driver refuses it.
 TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
 {
     const std::map<std::string, std::function<void(Entry&)>> causes{
@@ -139,7 +139,7 @@ TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
         }
 }
 
-/// The reason for the driver's refusal may be gone a moment later.
+/// The driver may accept the same graph a moment later.
 TEST_F(SecondRecording, OverAnEntryThatTheDriverRefusedOnceTakesItsPlace)
 {
     for (const std::string entry : {"load", "allocate", "instantiate", "exec.launch"})
@@ -164,7 +164,7 @@ protected:
         EXPECT_EQ(call(), Outcome::recorded) << reason;
         first = cachefmt::graph_digest(stored().graph);
     }
-    /// Publishes the entry that is on disk now, while this process records, like another process.
+    /// Publishes the entry that is now on disk while this process records, as another process would.
     void publish_meanwhile()
     {
         const Entry entry = stored();
@@ -213,7 +213,7 @@ TEST_F(OtherScratch, BesideOtherWorkIsRecompiled)
 
 TEST_F(OtherScratch, OfAnEntryThatGivesAnotherAnswerIsRecompiled)
 {
-    forge([](Entry& entry) { // now reads past the end of its own result
+    forge([](Entry& entry) { // the changed graph reads past the end of its own result
         scratch_of(entry).size = 2 * k_bytes;
         std::get<cachefmt::CopyNode>(entry.graph.nodes.back()).source.addend += k_bytes;
     });
@@ -224,7 +224,7 @@ TEST_F(OtherScratch, OfAnEntryThatGivesAnotherAnswerIsRecompiled)
 
 TEST_F(OtherScratch, OfAnEntryThatCannotBeRunTakesItsPlace)
 {
-    std::uint64_t launches = 0; // launches of a recording next to an equal graph, which is not launched
+    std::uint64_t launches = 0; // launches while recording; the stored graph is equal and is not launched
     before_call = [&] { fake->clear_calls(); };
     ASSERT_EQ(call(Policy::refresh), Outcome::recorded) << reason;
     launches = fake->call_count("exec.launch");

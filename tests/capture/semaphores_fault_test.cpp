@@ -1,4 +1,4 @@
-// External semaphores together with driver faults.
+// External semaphores when driver calls fail.
 #include <map>
 
 #include "semaphores_fixture.hpp"
@@ -7,7 +7,7 @@
 namespace warmgraph::test::semaphores_fault_test {
 namespace {
 
-// G1: when any driver call fails, the result is right and the frame is signalled once.
+// Promise G1: if any driver call fails, the result is right, and the frame is signalled only once.
 TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
 {
     struct Answer {
@@ -57,7 +57,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
         answer.was_hit = fake.was_hit();
         if (failing > 0) answer.failed_call = fake.call(failing - 1);
         answer.reason = f.report().reason;
-        // reset() must come later, because it forgets the error of a misused semaphore.
+        // This must come before reset(), which forgets the error of a misused semaphore.
         fake.fail_at(1'000'000'000, CUDA_ERROR_UNKNOWN);
         device.synchronize();
         answer.values = y.read<int32_t>();
@@ -67,7 +67,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
     };
     const auto cache = dir.path() / "cache", recorded = dir.path() / "recorded";
     const auto forget = [&] { std::filesystem::remove_all(cache); };
-    static_cast<void>(call(0, CUDA_SUCCESS)); // does the work that a process does once (CUPTI)
+    static_cast<void>(call(0, CUDA_SUCCESS)); // does the work that a process does only once (CUPTI)
     for (const bool replays : {false, true}) {
         if (!replays) forget();
         const Answer undisturbed = call(0, CUDA_SUCCESS);
@@ -85,8 +85,8 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
                                      to_string(answer.outcome), answer.reason));
             ASSERT_TRUE(answer.was_hit);
             ASSERT_EQ(fake.live(), before);
-            ASSERT_EQ(answer.values, std::vector<int32_t>(k_semaphore_count, 6)); // right after both calls
-            // The answer itself may fail, and its error reaches the caller; it may have signalled before it failed.
+            ASSERT_EQ(answer.values, std::vector<int32_t>(k_semaphore_count, 6)); // both calls give the right values
+            // The answer itself may fail; then the caller gets its error. It may have signalled before it failed.
             ASSERT_FALSE(replays && (answer.thrown || answer.thrown_second));
             if (answer.thrown_second) {
                 ASSERT_THAT(answer.shown, AnyOf(11U, 12U));

@@ -1,5 +1,5 @@
-// External semaphores over the fake driver. A wait whose value never comes and a second signal of one value break its
-// context.
+// A fixture for external semaphores on the fake driver. The driver's context breaks if a wait's value never comes, or
+// if a value is signalled twice.
 #pragma once
 
 #include <stdexcept>
@@ -16,7 +16,7 @@ inline constexpr int32_t k_semaphore_count = 32;
 inline constexpr std::uint64_t k_semaphore_bytes = k_semaphore_count * 4;
 inline constexpr Launch k_semaphore_launch{.grid = {1, 1, 1}, .block = {k_semaphore_count, 1, 1}};
 
-/// The two semaphores between another API's work and the graph's.
+/// Two semaphores: one between another API's work and the graph, one between the graph and later work of that API.
 struct Channel {
     std::shared_ptr<void> ready, shown;
 };
@@ -27,7 +27,7 @@ protected:
     [[nodiscard]] CacheOptions options() const
     {
         CacheOptions options = cache_options("toy", dir.path() / "cache");
-        options.probing_ms = 0; // only the probes that are always made
+        options.probing_ms = 0; // makes only the first probes, which are always made
         return options;
     }
     [[nodiscard]] static Spec spec_of(const Program& program, const Channel& channel)
@@ -35,7 +35,7 @@ protected:
         Spec spec = x_to_y(i32, k_semaphore_count);
         spec.scalars = {scalar("frame", u64, 0, 1'000'000)};
         spec.code = {program};
-        spec.version = "1"; // Cache::load needs it
+        spec.version = "1"; // Cache::load needs a version
         spec.semaphores = {{"ready", channel.ready.get()}, {"shown", channel.shown.get()}};
         return spec;
     }
@@ -63,7 +63,7 @@ protected:
         check(fake.entry<decltype(::cuSignalExternalSemaphoresAsync)>("cuSignalExternalSemaphoresAsync")(
             &handle, &params, 1, static_cast<CUstream>(stream)));
     }
-    /// Waits until the frame is ready, computes y = x + 1, and signals that the frame may be shown.
+    /// A callable that waits until the frame is ready, computes y = x + 1, and signals that the frame may be shown.
     [[nodiscard]] Callable work(const Program& program, const Channel& channel) const
     {
         return [this, program, channel](Recorder& r) {

@@ -1,4 +1,4 @@
-// External semaphores through the facade, over the fake driver.
+// External semaphores through the facade, on the fake driver.
 #include <atomic>
 
 #include "semaphores_fixture.hpp"
@@ -15,7 +15,7 @@ protected:
     }
     [[nodiscard]] std::vector<int32_t> read(const Buffer& buffer) const
     {
-        device.synchronize(); // reports a misused semaphore
+        device.synchronize(); // would report a misused semaphore
         return buffer.read<int32_t>();
     }
     [[nodiscard]] static std::vector<int32_t> all(int32_t value)
@@ -27,7 +27,8 @@ protected:
     {
         return cache.wrap("f", device, spec(channel), work(program, channel));
     }
-    /// One call for `frame`, after its ready signal. y and the counter show that the work ran once.
+    /// Makes one call for `frame`, after the frame was signalled as ready. y and the counter show that the work ran
+    /// once.
     void expect_call(Function& f, const Channel& channel, std::uint64_t frame, Outcome outcome)
     {
         fake.signal(channel.ready, frame);
@@ -37,7 +38,7 @@ protected:
         EXPECT_EQ(read(y), all(value + 1));
         EXPECT_EQ(fake.value_of(channel.shown), frame);
     }
-    /// The first call does not record; the second call records. Makes both calls.
+    /// Makes two calls, and expects that only the second one records.
     void expect_recorded(Function& f, const Channel& channel, std::uint64_t frame)
     {
         expect_call(f, channel, frame, Outcome::eager);
@@ -61,13 +62,13 @@ TEST_F(OnDevice, AreMetOncePerCallWhetherItIsRecordedOrReplayed)
         EXPECT_THAT(shown, AllOf(HasSubstr("bitwise (3 runs), without its semaphores"), HasSubstr("ready >= frame"),
                                  HasSubstr("shown = frame")));
     }
-    for (const bool verified : {false, true}) { // another process: other semaphores, other values
+    for (const bool verified : {false, true}) { // stands for another process, with other semaphores and other values
         const Channel there = channel(0, 20);
         CacheOptions with = options();
         with.verify_on_load = verified;
         Cache cache{with};
         Function f = wrap(cache, there);
-        if (verified) expect_call(f, there, 21, Outcome::eager); // compared in a later call
+        if (verified) expect_call(f, there, 21, Outcome::eager); // a later call compares the entry with the function
         expect_call(f, there, 22, Outcome::replayed);
         expect_call(f, there, 23, Outcome::replayed);
         EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).hits, 1U);
@@ -122,7 +123,7 @@ TEST_F(OnDevice, WhereAnEntryHasThemAndTheSpecNoneTheFunctionRunsAsItIs)
     forgotten.semaphores.clear();
     Cache cache{options()};
     Function f = cache.wrap("f", device, forgotten, work(program, here));
-    expect_call(f, here, 12, Outcome::refused); // otherwise each recording run would wait and signal
+    expect_call(f, here, 12, Outcome::refused); // refused, because each recording run would wait and signal again
     EXPECT_THAT(f.report().reason, AllOf(HasSubstr("external semaphore 'ready'"), HasSubstr("Spec::semaphores")));
     expect_call(f, here, 13, Outcome::refused);
 }
@@ -146,7 +147,7 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
     EXPECT_EQ(fake.value_of(here.shown), 2U) << "signalled by the two calls' own runs alone";
 }
 
-/// The calling thread may signal later, so that a call that waits for its own work would hang.
+/// The calling thread may signal only later, so a call that waits for its own work would hang.
 TEST_F(OnDevice, NoCallWaitsForAnAnswerThatIsNotThereYet)
 {
     const Channel here = channel();
@@ -159,7 +160,7 @@ TEST_F(OnDevice, NoCallWaitsForAnAnswerThatIsNotThereYet)
         expect_call(f, here, from, Outcome::eager);
         fake.signal(here.ready, from + 1);
         const Buffer x = numbers(3), y = numbers(-1);
-        fake.reset(); // no event is done from here on, like on a device whose stream waits
+        fake.reset(); // from here on no event is done, as on a device whose stream waits
         fake.fail("cuEventQuery", 1, 0, CUDA_ERROR_NOT_READY);
         EXPECT_EQ(f({{"x", x}, {"y", y}, {"frame", from + 1}}), Outcome::eager);
         EXPECT_EQ(fake.calls_of("cuStreamSynchronize") + fake.calls_of("cuCtxSynchronize"), 0);
@@ -186,7 +187,7 @@ protected:
         static_cast<void>(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(nullptr));
         static_cast<void>(fake.entry<decltype(::cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0));
     }
-    /// Waits for ready >= frame; copies x -> pool -> y; signals shown = frame + 1.
+    /// Captures a wait for ready >= frame, the copies x -> pool -> y, and the signal shown = frame + 1.
     [[nodiscard]] NativeCapture captured(const MemoryRef& x, const MemoryRef& pool, const MemoryRef& y,
                                          const Channel& channel, std::uint64_t frame)
     {

@@ -1,4 +1,4 @@
-// Signatures in a program: options, statistics, the reason of a miss. No secret is in anything that is shown.
+// Signatures in a program: options, statistics, and the reason of a miss. No output contains a secret.
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "cache/cache_impl.hpp"
@@ -118,7 +118,7 @@ TEST_F(Signing, WrongOptionsThrowAndDoNotRepeatTheSecret)
     }
 }
 
-/// S2: checks the log at trace level, all shown text, the folder, and the options that the cache keeps.
+/// Promise S2: checks the log at trace level, all other output, the folder, and the options that the cache keeps.
 TEST_F(Signing, NoSecretIsInAnyOutput)
 {
     call(with(old_key, {new_key}));

@@ -1,4 +1,5 @@
-// A restored graph whose results vary like the function's own, and leave the range of a few own runs by chance.
+// The results of a restored graph vary like the function's own. By chance they can leave the range of a few runs of the
+// function.
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace {
 
 class SpreadByChance : public FlatFunction {
 protected:
-    /// Own results differ by up to 16 roundings. The restored graph gives `of_restored` in turn, then its last value.
+    /// Records a function whose own results differ by up to 16 roundings. The restored graph returns the values of
+    /// `of_restored` in turn, and then always the last one.
     Result<Recording> recorded_with(std::vector<int> of_restored)
     {
         declare("y", RegionKind::output, 1, 0);

@@ -1,4 +1,4 @@
-// The spread: how much a function's own results differ, on the flat device.
+// Tests the spread (how much a function's own results differ) on the flat device.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -50,7 +50,7 @@ TEST_F(SpreadTest, EqualRunsDemandABitwiseReplay)
                                                HasSubstr("the first at 1"), HasSubstr("own runs leaves 0")));
 }
 
-/// All runs give the same. A sum in another order may differ by one rounding.
+/// All runs of the function give the same sum. A sum in another order may differ by one rounding.
 TEST_F(SpreadTest, OneRoundingIsNoDeparture)
 {
     Spread spread = of(DType::f32);

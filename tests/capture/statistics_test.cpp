@@ -1,4 +1,4 @@
-// A process's counters are true: the saved time of a hit is the time of the function's own first call.
+// The counters of a process are true. For a hit, the saved time is the time of the function's own first call.
 #include <chrono>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// A driver call fails in one of the three steps (answer, look, try): the caller gets the answer once, nothing leaks,
-// and the next calls are right.
+// A driver call fails in one of the three steps (answer, look, attempt). The caller gets the answer once, nothing
+// leaks, and the next calls are right.
 #include <algorithm>
 #include <set>
 
@@ -19,13 +19,13 @@ constexpr const char* k_program = "kernel add_scalar(memory x, value amount, val
 constexpr std::int32_t k_count = 32;
 constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
 
-/// The step of a first call. In `work` the callable itself runs for the answer, and its failures belong to the caller.
+/// The steps of a first call. In `work` the callable itself runs for the answer, and its failures belong to the caller.
 enum class Step : std::uint8_t { prepare, work, answered, look, attempt };
 
 struct CallSite {
     Step step;
     std::string entry;
-    std::uint64_t nth = 0; ///< number of the call of its entry point, since the first call began
+    std::uint64_t nth = 0; ///< counts the calls of this entry point since the first call began
 };
 
 class StepFaults : public testing::Test {
@@ -38,9 +38,9 @@ protected:
         std::string reason;
         std::uint64_t refusals = 0;
         std::int64_t extra_memory = 0; ///< allocations when the answer begins, minus those before the first call
-        std::vector<CallSite> sites;   ///< driver calls of the first call
+        std::vector<CallSite> sites;   ///< the driver calls that the first call makes
     };
-    /// Makes three calls in a new cache, with the fault during the first one.
+    /// Makes three calls in a new cache. The fault is active during the first one.
     Calls call(const std::optional<backends::Fault>& fault)
     {
         std::filesystem::remove_all(dir.path() / "cache");
@@ -81,7 +81,7 @@ protected:
         result.refusals = cache.statistics().of(ArtifactKind::entries).refused;
         return result;
     }
-    /// y = x + amount, through scratch and a second stream; counter += 1.
+    /// Enqueues y = x + amount, through scratch and a second stream, and counter += 1.
     static void enqueue(Recorder& r, const Program& program)
     {
         const Address scratch = r.alloc("scratch", k_count * 4);
@@ -93,7 +93,7 @@ protected:
         r.join(side);
         r.stream().launch(program, "add_scalar", k_launch, r["counter"], std::int32_t{1}, k_count);
     }
-    /// All driver calls in the log, with their steps.
+    /// All driver calls in the log, each with its step.
     [[nodiscard]] std::vector<CallSite> sites(const std::pair<std::size_t, std::size_t>& work) const
     {
         const auto log = fake->calls();
@@ -125,7 +125,8 @@ protected:
             EXPECT_EQ(calls.refusals, 1U) << what;
         }
     }
-    /// Makes each driver call of the steps fail once, with this fault length. Returns the number of unrecorded calls.
+    /// Makes each driver call in these steps fail once, with this length of the fault. Returns how many calls were not
+    /// recorded.
     std::size_t fail_each(std::set<Step> steps, FaultLength length)
     {
         const Calls undisturbed = call(std::nullopt);

@@ -1,4 +1,4 @@
-// The file of a capture: written files read the same, and damaged files are refused.
+// The file of a capture: a file that was written can be read with the same contents, and damaged files are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,8 @@ TEST(StoredCapture, OfANewerFormatIsStale)
     EXPECT_TRUE(failed_with(decode_capture(file), ErrorCode::stale, "format 2, expected 1"));
 }
 
-/// An attacker who can write the file can also seal it, so no count is trusted. Accepted files can be written again.
+/// An attacker who can write the file can also seal it, so no count in it is trusted. If a file is accepted, it can be
+/// written again.
 TEST(StoredCapture, ThatLiesIsRefusedOrMeansSomething)
 {
     const Bytes file = encode(sample_capture());

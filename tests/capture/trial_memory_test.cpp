@@ -1,4 +1,4 @@
-// Copies for trials, and read-only states that are too large to copy.
+// Copies of memory for trials, and read-only states that are too large to copy.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ using Outputs = TrialMemory::Outputs;
 class TrialMemoryTest : public FlatFunction {
 protected:
     static constexpr std::int32_t k_large = 1 << 18;
-    static constexpr std::uint64_t k_small_room = 1U << 16U, k_room = 1U << 26U; ///< bytes; without/with the large
+    static constexpr std::uint64_t k_small_room = 1U << 16U, k_room = 1U << 26U; ///< bytes; without and with room for w
     TrialMemoryTest()
     {
         x = declare("x", RegionKind::input, k_count, 5, 4);
@@ -79,7 +79,7 @@ TEST_F(TrialMemoryTest, OutputsStartWithOtherContentsWhereNothingElseOfTheCallLi
 {
     const MemoryRef y = declare("y", RegionKind::output, k_count, 8);
     const MemoryRef in_place = declare("in_place", RegionKind::output, k_count, 9);
-    frame.tensors[3].base = frame.tensors[0].base; // an output that is also the input
+    frame.tensors[3].base = frame.tensors[0].base; // makes the output the same memory as the input
     frame.tensors[3].offset = frame.tensors[0].offset;
     frame.memory[3] = x;
     const auto trial = create();
@@ -167,7 +167,7 @@ TEST_F(TrialMemoryTest, SizesThatNoMemoryHoldsAreAnErrorAndNoException)
 
 TEST_F(TrialMemoryTest, WeightsThatAliasSomethingWritableAreCopied)
 {
-    frame.tensors[0].offset = frame.tensors[1].offset; // x lies at the same place as w
+    frame.tensors[0].offset = frame.tensors[1].offset; // x begins at the same address as w
     frame.memory[0] = w;
     const auto trial = create();
     EXPECT_NE(trial->regions()[1].address, w.address);
@@ -193,7 +193,7 @@ TEST_F(TrialMemoryTest, PageLockedRegionsAreCopiedIntoPageLockedMemoryAndTheirWr
     EXPECT_EQ(device->space_of(copy.address), backends::MemorySpace::host);
     EXPECT_EQ(read(copy), all(9));
     EXPECT_TRUE(trial->check_host_regions());
-    trial->regions()[0].address.pointer<std::int32_t>()[0] = 1; // this region is on the device, so kernels may write it
+    trial->regions()[0].address.pointer<std::int32_t>()[0] = 1; // allowed, because this region is on the device
     EXPECT_TRUE(trial->check_host_regions());
     copy.address.pointer<std::int32_t>()[3] = 1;
     const auto written = trial->check_host_regions();
@@ -213,7 +213,7 @@ TEST_F(TrialMemoryTest, WordsAreSearchedInTheSnapshotOfWhatIsNoFloatingPoint)
     interface.regions[3].no_addresses = true;
     for (const MemoryRef& memory : {x, real, vouched, large}) put(memory);
     const auto trial = create(k_small_room);
-    std::fill_n(x.address.pointer<std::int32_t>(), k_count, 0); // changed after the snapshot
+    std::fill_n(x.address.pointer<std::int32_t>(), k_count, 0); // changes x after the snapshot
     const backends::AddressWindow window{k_address, k_address + 1};
     const auto found = take(trial->words_in({&window, 1}));
     std::vector<std::tuple<std::size_t, std::uint64_t, std::uint64_t>> words;

@@ -1,4 +1,5 @@
-// A library that leaves the padding of by-value parameters uninitialised (cuBLAS 13): it is recorded twice.
+// A library leaves the padding of parameters that it passes by value uninitialised (cuBLAS 13). Such work is recorded
+// twice.
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -28,7 +29,7 @@ private:
     std::shared_ptr<backends::Device> m_device;
 };
 
-/// Runs `work` lower on the stack, because another process has other stack addresses.
+/// Runs `work` lower on the stack. In another process, the stack also has other addresses.
 template <std::size_t bytes, class Work>
 [[gnu::noinline]] void lower_on_the_stack(const Work& work)
 {
@@ -47,10 +48,12 @@ protected:
     {
         return cache_options("toy", dir.path() / "cache", policy);
     }
-    /// y = x + 1. A further parameter is a struct of 16 bytes: a bool, and 15 bytes of old stack contents.
+    /// Enqueues y = x + 1. The kernel gets a further parameter, a struct of 16 bytes: a bool, and 15 bytes of old stack
+    /// contents.
     void add(Recorder& r)
     {
-        // A local's address would not do: AddressSanitizer keeps local variables on a stack of its own.
+        // The address of a local variable cannot be used, because AddressSanitizer keeps local variables on another
+        // stack.
         auto left = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
         auto work = kernel("add", {r["y"], r["x"]}, k_count);
         Bytes& padded = work.params.emplace_back().value;
@@ -111,7 +114,8 @@ TEST_F(UninitialisedPadding, BesideAWordThatReallyChangesIsRefused)
     EXPECT_THAT(m_reason, HasSubstr("kernel add (node 1), parameter 3 byte 0"));
 }
 
-/// One byte of an address. It changes with the stack's depth, and one byte is too little to recognise an address.
+/// The parameter has one byte of an address. It changes with the depth of the stack, but one byte is too little to
+/// recognise an address.
 TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
 {
     std::set<std::uint32_t> seen;
@@ -128,7 +132,7 @@ TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
 }
 
-/// No movement shows that this is padding. The replayed stored entry decides.
+/// The bytes do not move, so nothing shows that they are padding. The stored entry is replayed and decides.
 TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
 {
     std::uint64_t rest = 0x0134'0000;
@@ -143,9 +147,9 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
 }
 
-#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer keeps local variables on stacks of its own
+#ifndef __SANITIZE_ADDRESS__ // AddressSanitizer keeps local variables on other stacks
 
-/// 32 bytes on the stack; bytes 0 to 3 and 28 to 31 are written.
+/// Returns 32 bytes of the stack, of which only bytes 0 to 3 and 28 to 31 are written.
 [[gnu::noinline]] Bytes half_initialised()
 {
     Bytes copied(32);
@@ -160,7 +164,7 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     return copied;
 }
 
-/// Leaves an earlier call's bytes where half_initialised() has its struct.
+/// Leaves the bytes of an earlier call where half_initialised() later has its struct.
 [[gnu::noinline]] void leave_on_the_stack(std::byte byte)
 {
     std::array<volatile std::byte, 4096> room;
@@ -206,7 +210,8 @@ TEST_F(UnwrittenWords, OfOtherCapturesAreTheSameRecording)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, later), Outcome::replayed) << m_reason;
 }
 
-/// The callable's second run is its first capture. The library leaves other bytes there; the next captures decide.
+/// The second run of the callable is its first capture. In this run the library leaves other bytes on the stack, so the
+/// next captures decide.
 TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTheNext)
 {
     declare_both();
@@ -218,7 +223,8 @@ TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTh
     EXPECT_EQ(recording.entry.header.info.unused_words, 4U);
 }
 
-/// 32 bytes: three bits of byte 8 are written; bytes 16 to 23 hold an address that an earlier frame left.
+/// Returns 32 bytes of the stack: three bits of byte 8 are written, and bytes 16 to 23 have an address from an earlier
+/// frame.
 [[gnu::noinline]] Bytes with_a_bit_field()
 {
     Bytes bytes = half_initialised();
@@ -236,7 +242,7 @@ Bytes with_a_bit_field_over_zeros()
     return expected;
 }
 
-/// The unwritten bits become zero, and so does the stale stack address.
+/// The unwritten bits are stored as zeros, and so is the stale stack address.
 TEST_F(UnwrittenWords, BesideABitFieldAreZerosAndSoIsAStackAddress)
 {
     declare_both();
@@ -283,7 +289,8 @@ TEST_F(UnwrittenWords, AreNeverStoredAsPaint)
     EXPECT_GE(recordings, 3);
 }
 
-/// Storing zeros makes a changed graph. A graph that allocates memory can only run as the driver's own.
+/// A graph with zeros in place of these bytes would be a changed graph. But a graph that allocates memory can only run
+/// as the driver's own graph.
 TEST_F(UnwrittenWords, OfAGraphThatAllocatesMemoryAreRefused)
 {
     declare_both();
@@ -301,7 +308,7 @@ TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)
     declare_both();
     int calls = 0;
     auto recording = recorded([&](Recorder& r) {
-        if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // the first run is the answer
+        if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // run 1 is the answer
         launch_with_struct(r, "add_inside", half_initialised());
     });
     EXPECT_THAT(message_of(recording), HasSubstr("4 words of its parameters that nobody wrote"));
@@ -318,7 +325,7 @@ TEST_F(UnwrittenWords, AreRefusedByStrict)
     EXPECT_THAT(recording.error().message, HasSubstr("Spec::strict"));
 }
 
-/// A value that differs in each run, next to unwritten bytes, is refused as always.
+/// A value that differs in each run lies next to unwritten bytes. It must be refused as always.
 class MadeAnew : public UnwrittenWords, public testing::WithParamInterface<std::string> {
 protected:
     std::uint64_t make(Recorder& r)

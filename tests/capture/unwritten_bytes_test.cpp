@@ -1,4 +1,5 @@
-// Parameter bytes that hold the stack's paint. Each capture has its own paint.
+// Before each capture, the library fills the stack with bytes of its own choice (the paint). These tests have parameter
+// bytes that still hold the paint. Each capture has another paint.
 #include "classify/host_stack.hpp"
 #include "classify/unwritten_bytes.hpp"
 #include "flat_captures.hpp"
@@ -9,7 +10,8 @@ namespace {
 
 class UnwrittenBytes : public FlatCaptures {
 protected:
-    /// `make` gives the parameter's bytes for the number of the capture, from 1, and its paint.
+    /// Makes captures. `make` returns the parameter's bytes for the number of the capture, which starts at 1, and for
+    /// its paint.
     template <class Make>
     void capture_painted(Make make)
     {
@@ -81,7 +83,7 @@ TEST_F(UnwrittenBytes, OfAnotherStructureAreLeft)
               Bytes{byte_of(Paint::one)});
 }
 
-/// All captures have the same paint, which is chosen after all others.
+/// All captures have the same paint here. It is chosen after all other bytes.
 class UnwrittenBits : public UnwrittenBytes {
 protected:
     template <class Make>
@@ -102,7 +104,7 @@ protected:
 
 TEST_F(UnwrittenBits, AreThoseBesideABitField)
 {
-    for (int bits = 0; bits < 8; ++bits) { // the written bits may equal bits of a paint
+    for (int bits = 0; bits < 8; ++bits) { // the written bits may be equal to bits of a paint
         const auto bytes = found([&](int, std::byte paint) { return Bytes{std::byte{1}, with(paint, 7, bits)}; });
         ASSERT_EQ(bytes, (std::vector<UnwrittenByte>{{0, 0, 1, std::byte{0xF8}}}));
         for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved}) {

@@ -1,4 +1,4 @@
-// verify_on_load: a restored graph is compared with the function itself before it is used.
+// The option verify_on_load: a restored graph is compared with the function itself before it is used.
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test::verify_on_load_test {
@@ -12,7 +12,8 @@ protected:
         result.verify_on_load = true;
         return result;
     }
-    /// y = x + `amount`. No guard sees `amount`, so the function can change under the same version.
+    /// The function y = x + `amount`. No guard sees `amount`, so the function can change although its version stays the
+    /// same.
     [[nodiscard]] Function wrap(Cache& cache, std::int32_t amount)
     {
         Spec spec = vector_spec();
@@ -128,10 +129,10 @@ TEST_F(VerifyOnLoad, LeavesStatesAsTheyWere)
 class VerifyFromOutside : public VerifyOnLoad {
 protected:
     ~VerifyFromOutside() override { ::unsetenv("WARMGRAPH_VERIFY"); }
-    /// The number of the function's own runs in each of five calls.
+    /// Makes five calls. Returns for each call how often the function itself ran.
     std::vector<int> runs_of_calls(const char* variable, const CacheOptions& with)
     {
-        device.synchronize(); // the driver's threads read the environment
+        device.synchronize(); // the driver's threads must not read the environment while it changes
         ::setenv("WARMGRAPH_VERIFY", variable, 1);
         Cache cache{with};
         Function f = wrap(cache, 1);

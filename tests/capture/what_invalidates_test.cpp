@@ -1,6 +1,6 @@
-// A table: every fact that a start depends on, and which kinds of cached objects it invalidates. One start fills a
-// folder. Another one, with one change, looks up each kind: through the facade and the CUDA backend, over the fake
-// driver, with one kind enabled at a time and nothing written.
+// A table with every fact that a start of a program depends on, and the kinds of cached objects that a change of the
+// fact invalidates. One start fills a folder. Another start, with one change, looks up each kind. It uses the facade
+// and the CUDA backend on the fake driver, with one kind enabled at a time, and writes nothing.
 #include <algorithm>
 #include <numeric>
 
@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using Config = std::map<std::string, std::string>;
 using Names = std::vector<std::string>;
 
-constexpr std::int64_t k_declared = 256, k_called = 512; // with the other size, the call is worth a profile
+constexpr std::int64_t k_declared = 256, k_called = 512; // a call with the other size is worth a profile
 constexpr const char* k_variable = "WARMGRAPH_TEST_INVALIDATES";
 
-/// All facts of a start, and its cache folder.
+/// All facts on which a start depends, and its cache folder.
 struct Start {
     fs::path cache;
     int units = 132, compute_minor = 0, driver_api = 13000;
@@ -40,20 +40,20 @@ struct Start {
     std::string pytorch = "2.11.0+cu130";
 };
 
-/// The expected result for one kind. A miss of graphs or programs names the facts that differ; `words` are in the
-/// reason.
+/// The expected result for one kind. For a miss of graphs or programs, `facts` names the facts that differ. The reason
+/// contains `words`.
 struct Cell {
     enum class Is : std::uint8_t { hit, miss } is = Is::hit;
     Names facts{};
     std::string words{};
 };
 const Cell k_hit{};
-/// Profiles, and PyTorch's missing artifacts, give no reason.
+/// For profiles, and for PyTorch's artifacts, a miss has no reason.
 const Cell k_miss{Cell::Is::miss};
 Cell differs(Names facts) { return {Cell::Is::miss, std::move(facts)}; }
 Cell says(std::string words) { return {Cell::Is::miss, {}, std::move(words)}; }
 
-/// Kinds that a row does not set are hits.
+/// The expected results of a row. The kinds that the row does not set are hits.
 struct Cells {
     Cell graphs{}, compiled{}, tuned{}, profile{}, torch{};
 };
@@ -64,7 +64,8 @@ struct Row {
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.fact; }
 
-/// Changes the format in the folder's files with that extension: byte 8 of binary files, or the text's member.
+/// Changes the format in the folder's files with that extension: in binary files byte 8, in text files the member
+/// "format".
 void write_another_format(const fs::path& cache, const std::string& extension)
 {
     std::size_t changed = 0;
@@ -75,7 +76,7 @@ void write_another_format(const fs::path& cache, const std::string& extension)
         const auto member = std::ranges::search(text, k_member);
         Bytes bytes{as_bytes({text.data(), text.size()}).begin(), as_bytes({text.data(), text.size()}).end()};
         bytes.at(member.empty() ? 8 : static_cast<std::size_t>(member.end() - text.begin()) - 1) = std::byte{'7'};
-        if (extension == ".wg") reseal_marks(bytes); // the writer of another format seals the file too
+        if (extension == ".wg") reseal_marks(bytes); // a writer of another format would seal the file, too
         std::ranges::transform(bytes, text.begin(), [](std::byte byte) { return static_cast<char>(byte); });
         write_file(item.path(), text);
         ++changed;
@@ -83,7 +84,7 @@ void write_another_format(const fs::path& cache, const std::string& extension)
     ASSERT_GE(changed, 1U) << "there is none of " << extension;
 }
 
-/// Writes entries as a library with another format does, under that library's names.
+/// Writes the entries as a library with another format would, under the names that this library gives them.
 void write_entries_of_another_library(const fs::path& cache)
 {
     const auto store = store::LocalStore::open(cache).value();
@@ -110,7 +111,7 @@ std::vector<char> from_hex(const std::string& text)
     return bytes;
 }
 
-/// Copies of the fake driver, one of each per process, because recording uses one driver. The backend reads the
+/// Copies of the fake driver, made for each process, because a recording uses one driver. The backend reads the
 /// driver's version from the file's name, and the compiler's build from the build id.
 struct Libraries {
     TempDir dir;
@@ -128,7 +129,7 @@ private:
     {
         auto bytes = file_bytes(WARMGRAPH_FAKE_CUDA);
         const auto id = from_hex(build_id_of_file(WARMGRAPH_FAKE_CUDA).value());
-        *std::ranges::search(bytes, id).begin() ^= 1; // the build id is in the file's bytes
+        *std::ranges::search(bytes, id).begin() ^= 1; // the build id is among the file's bytes
         return bytes;
     }
 };
@@ -142,7 +143,7 @@ class WhatInvalidates : public testing::TestWithParam<Row> {
 protected:
     WhatInvalidates()
     {
-        static_cast<void>(backends::open_built_device("none")); // registers this build's backends first
+        static_cast<void>(backends::open_built_device("none")); // this build's own backends must be registered first
         m_key = SigningKey::generate("test", SignatureKind::hmac_sha256).value().secret_line();
     }
     ~WhatInvalidates() override { ::unsetenv(k_variable); }
@@ -151,7 +152,7 @@ protected:
         std::shared_ptr<backends::Backend> backend;
         Device device;
     };
-    /// The machine of a process that starts now.
+    /// The machine on which a process with these facts starts.
     [[nodiscard]] Machine machine_of(const Start& start) const
     {
         m_driver.reset();
@@ -179,7 +180,7 @@ protected:
     {
         return device.program("small", start.source, start.options + " -I " + (dir.path() / start.headers_in).string());
     }
-    /// y = x + 1 of any size. For a type that the kernel does not have, only the copy matters.
+    /// The function y = x + 1 for any size. For a type that the kernel does not have, only the copy matters.
     [[nodiscard]] Function function_of(const Start& start, const Device& device, Cache& cache,
                                        BucketRule rule = BucketRule::fixed) const
     {
@@ -233,7 +234,8 @@ protected:
         };
         return kernel;
     }
-    /// The names of the Python package (facts_of in python/warmgraph/torch/record/_mega_cache.py).
+    /// The facts of PyTorch's artifacts, with the names that the Python package uses (facts_of in
+    /// python/warmgraph/torch/record/_mega_cache.py).
     [[nodiscard]] static Config torch_facts(const Start& start, const Device& device)
     {
         return {{"model", start.model},
@@ -243,7 +245,7 @@ protected:
                 {"gpu.architecture", fmt::format("sm_9{}", start.compute_minor)}};
     }
 
-    /// Starts that make one object of each kind; buckets are learnt from earlier calls.
+    /// Runs the starts that make one object of each kind. Buckets are learnt from earlier calls.
     void fill(const Start& start) const
     {
         const Machine machine = machine_of(start);
@@ -266,7 +268,7 @@ protected:
         ASSERT_EQ(f.buckets().at(0), (std::vector<std::int64_t>{k_declared, k_called}));
     }
 
-    // --- the results of a start, one kind at a time
+    // --- The results of a start, for one kind at a time
 
     [[nodiscard]] Cell look_up_graph(const Start& start) const
     {
@@ -303,7 +305,7 @@ protected:
         EXPECT_NE(tuned.report().outcome, TuningOutcome::tuned) << "the cache folder is read-only";
         return tuned.report().outcome == TuningOutcome::stored ? k_hit : says(tuned.report().reason);
     }
-    /// A profile is used only for buckets.
+    /// Looks a profile up. Profiles are used only for buckets.
     [[nodiscard]] Cell look_up_profile(const Start& start) const
     {
         const Machine machine = machine_of(start);
@@ -330,7 +332,8 @@ protected:
     TempDir dir;
 
 private:
-    /// The stored winner is used without validation. Validation is tested elsewhere, and it would build the default.
+    /// The options for using the stored winner without validation. Validation is tested elsewhere, and it would build
+    /// the default.
     [[nodiscard]] static TuningOptions quick()
     {
         return {.validation = TuningValidation::at_first_run, .rounds = 1, .batch_ms = 0};
@@ -370,7 +373,7 @@ TEST_P(WhatInvalidates, ExactlyWhatDependsOnIt)
     expect_cell("torch", look_up_torch(start), expected.torch);
 }
 
-const Cell k_other_tuned = says("no stored configuration"); // another file name, so no reason is known
+const Cell k_other_tuned = says("no stored configuration"); // the file has another name, so the reason is not known
 
 const Row k_nothing[]{
     {"Nothing", [](Start&) {}},
@@ -410,7 +413,7 @@ const Row k_device[]{
       .tuned = k_other_tuned,
       .torch = k_miss}},
 };
-// A cubin fits an architecture with any driver version.
+// A cubin fits its architecture with any version of the driver.
 const Row k_driver[]{
     {"Driver",
      [](Start& start) { start.has_other_driver = true; },
@@ -437,7 +440,7 @@ const Row k_configuration[]{
     {"ConfigurationOfTheFunction",
      [](Start& start) { start.config["dtype"] = "f32"; },
      {.graphs = differs({"config.dtype"})}},
-    {"ConfigurationOfTheModel", // another folder name
+    {"ConfigurationOfTheModel", // the folder gets another name
      [](Start& start) { start.model_config["layers"] = "3"; },
      {.graphs = says("no entry"), .profile = k_miss}},
     {"Candidates",

@@ -1,4 +1,4 @@
-// Everything that the documents name exists.
+// Everything that the documents name must exist.
 #include <algorithm>
 #include <iterator>
 #include <regex>
@@ -23,7 +23,7 @@ const std::regex& fence()
 
 std::string prose_of(const std::string& text) { return std::regex_replace(text, fence(), ""); }
 
-// Commands, output and listings.
+// The code blocks of a document: commands, output and listings.
 std::string fenced_blocks_of(const std::string& text)
 {
     std::string blocks;
@@ -38,8 +38,8 @@ std::vector<fs::path> all_documents()
     return documents;
 }
 
-// Accepts a path from the repository's root or from the document's folder, or a header as in an #include
-// ("warmgraph/base/x.hpp"), also in short form ("base/x.hpp").
+// Whether the path names a file, from the repository's root or from the document's folder. The path may also be a
+// header as in an #include ("warmgraph/base/x.hpp"), or in short form ("base/x.hpp").
 bool exists_in_repository(const fs::path& document, const std::string& path)
 {
     if (fs::exists(source_dir() / path) || fs::exists(source_dir() / document.parent_path() / path)) return true;
@@ -49,14 +49,15 @@ bool exists_in_repository(const fs::path& document, const std::string& path)
     });
 }
 
-// False for files that a build makes.
+// Returns false for a file that a build makes.
 bool is_of_the_repository(const std::string& path)
 {
     const std::string folder = path.substr(0, path.find('/'));
     return folder != "build" && (folder == "warmgraph" || fs::is_directory(source_dir() / folder));
 }
 
-// Paths of sources and documents below a folder of the repository. Other words with a slash are ignored.
+// Paths of sources and documents in the blocks, if they are below a folder of the repository. Other words with a slash
+// are ignored.
 std::vector<std::string> paths_in_blocks(const std::string& blocks)
 {
     static const std::regex k_path(
@@ -67,8 +68,8 @@ std::vector<std::string> paths_in_blocks(const std::string& blocks)
     return paths;
 }
 
-// Links that are not URLs, and `code spans` with a path below a folder of the repository. (`usage.json` alone may be a
-// file in the cache.)
+// Links that are not URLs, and `code spans` that name a path below a folder of the repository. (A name without a
+// folder, such as `usage.json`, may be a file in the cache.)
 std::vector<std::string> paths_named_in(const std::string& prose)
 {
     static const std::regex k_link(R"re(\]\(([^)#: ]+)[^): ]*\))re");
@@ -96,7 +97,7 @@ TEST(Documents, NameOnlyFilesThatExist)
         << "ARCHITECTURE.md alone has more in its blocks: they look different from what is expected";
 }
 
-// "./dev gpu-test FILTER", in prose and in code blocks.
+// Finds "./dev gpu-test FILTER", in text and in code blocks.
 TEST(Documents, NameOnlyCommandsOfDevThatThereAre)
 {
     static const std::regex k_command(R"re(\./dev ([a-z][a-z-]*))re");
@@ -123,14 +124,14 @@ TEST(Documents, ListTheFoldersInDataFlowOrder)
     }
 }
 
-/// Nobody reads a longer README.
+/// A longer README would not be read.
 TEST(Documents, AreBegunByAReadmeOfAtMost700Words)
 {
     std::istringstream words{read_text("README.md")};
     EXPECT_LE(std::distance(std::istream_iterator<std::string>{words}, {}), 700);
 }
 
-// engineering.readme_example_runs_cold and _warm test that the example compiles and runs.
+// The tests engineering.readme_example_runs_cold and _warm check that the example compiles and runs.
 TEST(Documents, ShowAnExampleOfAtMost25Lines)
 {
     const std::string readme = read_text("README.md");

@@ -1,4 +1,4 @@
-// Every driver call goes through the one wrapper that checks its status and keeps its text.
+// Every driver call must go through the wrapper that checks its status and keeps its text.
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without bench/ and tests/, which compare with direct driver calls.
+// The sources except those in bench/ and tests/, which compare results with direct driver calls.
 std::vector<fs::path> product_sources()
 {
     std::vector<fs::path> sources;
@@ -43,7 +43,7 @@ TEST(DriverCalls, OfCudaAreNeverMadeOutsideTheWrapper)
 {
     const std::regex call(R"re(\bcu[A-Z][A-Za-z0-9]*\s*\()re");
     for (const fs::path& file : product_sources()) {
-        // core.hpp makes a context current for a scope; when that fails, the next call reports it.
+        // core.hpp makes a context current for a scope. If that fails, the next call reports the error.
         const bool is_wrapper = file.parent_path() == "backends/cuda/src/device" &&
                                 (file.stem() == "driver" || file.filename() == "core.hpp");
         if (!is_wrapper)

@@ -1,4 +1,4 @@
-// Folders are the architecture: data flows from top to bottom, and a folder uses only folders above it.
+// The folders are the architecture: data flows from top to bottom, and a folder may only use folders above it.
 #include <map>
 #include <optional>
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders that each folder may include besides itself. Only backends/built and replayer list all backends.
+// For each folder, the other folders that it may include. Only backends/built and replayer list all backends.
 const std::map<std::string, std::set<std::string>> k_allowed{
     {"base", {}},
     {"cachefmt", {"base"}},
@@ -65,7 +65,7 @@ std::optional<std::string> folder_of(const fs::path& file)
     return k_allowed.contains(folder) ? std::optional(folder) : std::nullopt;
 }
 
-// The file that an include in `from` refers to, or nullopt when it is not ours.
+// The file to which an include in the file `from` refers. Returns nullopt when the file is not in the repository.
 std::optional<fs::path> resolve(const fs::path& from, const std::string& include)
 {
     const fs::path beside = (from.parent_path() / include).lexically_normal();
@@ -92,7 +92,7 @@ TEST(Folders, UseOnlyTheOnesAboveThem)
             for (const Include& include : includes_of(read_text(file))) {
                 const auto target = resolve(file, include.path);
                 if (!target) {
-                    // A "warmgraph/" header in no known folder would escape this test.
+                    // If such a header was in a folder that is not known here, this test would not check it.
                     EXPECT_FALSE(include.path.starts_with("warmgraph/"))
                         << file << ":" << include.line << " includes " << include.path << ", which is in no folder";
                     continue;
@@ -115,13 +115,14 @@ TEST(Folders, AreAllKnownToThisTest)
     }
     for (const auto& entry : fs::directory_iterator(source_dir())) {
         const std::string name = entry.path().filename().string();
-        if (name.starts_with('.')) continue; // not a source folder
+        if (name.starts_with('.')) continue; // this is not a folder with sources
         if (!fs::is_directory(entry.path() / "include") && !fs::is_directory(entry.path() / "src")) continue;
         EXPECT_TRUE(k_allowed.contains(name)) << entry.path();
     }
 }
 
-// device.hpp only declares their types. Without these headers, replay cannot call them.
+// device.hpp only declares the types of the compiler and of recordings. Without the headers that define them, replay
+// cannot call them.
 TEST(Folders, LetReplayCompileAndRecordNothing)
 {
     std::size_t looked_at = 0;

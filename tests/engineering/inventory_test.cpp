@@ -1,4 +1,4 @@
-// Q2: fails for each test file, fuzz target or sample that is not built or not run.
+// Promise Q2: fails if a test file, a fuzz target or a sample is not built or not run.
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -22,7 +22,7 @@ struct Compiled {
     std::string command;
 };
 
-/// The sources that a batch file (WARMGRAPH_UNITY) includes, or the file itself.
+/// The sources that a batch file (WARMGRAPH_UNITY) includes. For any other file, the file itself.
 std::vector<fs::path> sources_of(const fs::path& file)
 {
     if (file.parent_path().filename() != "Unity") return {file};
@@ -34,12 +34,14 @@ std::vector<fs::path> sources_of(const fs::path& file)
     return sources;
 }
 
-// Compiled files by source path, relative to the repository. Some are built into several targets.
+// The compiled files by the path of their source, relative to the repository. Some sources are built into several
+// targets.
 std::multimap<std::string, Compiled> compiled_files()
 {
     std::ifstream file(fs::path(WARMGRAPH_BINARY_DIR) / "compile_commands.json");
     std::multimap<std::string, Compiled> compiled;
-    // Found in "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o": the key "output" needs CMake 3.26.
+    // The target is found in "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o", because the key "output"
+    // needs CMake 3.26.
     const std::regex target(R"re( -o \S*CMakeFiles/([^/ ]+)\.dir/)re");
     for (const json& command : json::parse(file)) {
         std::smatch match;
@@ -53,7 +55,7 @@ std::multimap<std::string, Compiled> compiled_files()
 
 struct Registered {
     std::string name;
-    std::string command; ///< all words
+    std::string command; ///< all words of the command
 };
 
 std::vector<Registered> registered_tests()
@@ -68,7 +70,7 @@ std::vector<Registered> registered_tests()
     std::vector<Registered> tests;
     const json listing = json::parse(text);
     for (const json& test : listing.at("tests")) {
-        if (!test.contains("command")) continue; // ctest knows no binary for it: it is not built
+        if (!test.contains("command")) continue; // a test without a command has no program: it is not built
         Registered entry{test.at("name").get<std::string>(), {}};
         for (const json& word : test.at("command")) entry.command += word.get<std::string>() + " ";
         tests.push_back(std::move(entry));
@@ -83,10 +85,11 @@ bool runs(const std::vector<Registered>& tests, const std::string& target)
                                [&](const Registered& test) { return test.command.find(binary) != std::string::npos; });
 }
 
-/// Such files are only checked for their syntax here (tests/support/check_syntax); `./dev gpu-test` runs them.
+/// Files that need a GPU are only checked for their syntax here (tests/support/check_syntax); `./dev gpu-test` runs
+/// them.
 bool needs_gpu(const Compiled& compiled) { return compiled.command.find("-DWARMGRAPH_NEEDS_GPU") != std::string::npos; }
 
-/// A test of one of CUDA's libraries, left out when the library's header is missing.
+/// Whether the file tests one of CUDA's libraries. Such a file is left out when the header of the library is missing.
 bool needs_library(const fs::path& file)
 {
     if (!file.string().starts_with("tests/gpu/")) return false;
@@ -94,14 +97,14 @@ bool needs_library(const fs::path& file)
     return text.find("#include <cublas") != std::string::npos || text.find("#include <cudnn.h>") != std::string::npos;
 }
 
-/// In sanitizer builds, warmgraph_fuzz makes the program and its test in one call.
+/// Fuzz targets. In sanitizer builds, warmgraph_fuzz makes the program and its test in one call.
 bool is_fuzz_target(const Compiled& compiled) { return compiled.target.starts_with("fuzz_"); }
 
 std::vector<fs::path> test_sources()
 {
     std::vector<fs::path> sources;
     for (const fs::path& file : files_under("tests", {".cpp", ".c"})) {
-        // The packaging tests build the consumers outside this build.
+        // The packaging tests build these programs outside of this build.
         if (file.string().starts_with("tests/packaging/")) continue;
         sources.push_back(file);
     }
@@ -124,7 +127,7 @@ TEST(Inventory, RunsEveryTestAndFuzzTarget)
     for (const fs::path& file : test_sources()) {
         const std::string stem = file.stem().string();
         if (!stem.ends_with("_test") && !stem.ends_with("_fuzz")) continue;
-        const auto targets = compiled.equal_range(file.string()); // when empty, the test above fails
+        const auto targets = compiled.equal_range(file.string()); // if this is empty, the test above fails
         for (auto target = targets.first; target != targets.second; ++target)
             EXPECT_TRUE(needs_gpu(target->second) || is_fuzz_target(target->second) ||
                         runs(tests, target->second.target))
@@ -143,10 +146,10 @@ TEST(Inventory, RunsEveryCaseThatIsWritten)
         if (std::all_of(first, last, [](const auto& target) { return needs_gpu(target.second); })) continue;
         const std::string code = without_comments_and_strings(read_text(file));
         for (std::sregex_iterator at(code.begin(), code.end(), a_case), end; at != end; ++at) {
-            // The only case of a source for both drivers that runs on the GPU alone (#ifndef WARMGRAPH_FAKE_CUDA).
+            // The only case in a source for both drivers that runs only on a GPU (#ifndef WARMGRAPH_FAKE_CUDA).
             if (at->str(2) == "TenThousandAreCleanUnderMemcheck") continue;
             ++looked_at;
-            // "Suite.Case", "Instance/Suite.Case/0" (TEST_P), "Suite/0.Case" (TYPED_TEST)
+            // The forms of a name: "Suite.Case", "Instance/Suite.Case/0" (TEST_P), "Suite/0.Case" (TYPED_TEST).
             const std::regex name("[./]" + at->str(1) + "(/[^.]+)?\\." + at->str(2) + "(/.*)?$");
             const bool found = std::ranges::any_of(tests, [&](const Registered& test) {
                 const bool is_of_one = std::any_of(
@@ -161,14 +164,14 @@ TEST(Inventory, RunsEveryCaseThatIsWritten)
     EXPECT_GT(looked_at, 20U) << "hardly any test found";
 }
 
-/// A sample in Python alone: python/tests name the file and run it.
+/// Whether the sample is only in Python. Then a file in python/tests names it and runs it.
 bool is_python_sample(const std::string& folder)
 {
     const auto scripts = files_under(folder, {".py"});
     return !scripts.empty() && files_under(folder, {".cpp", ".c"}).empty();
 }
 
-/// A folder that several samples share: built into their programs.
+/// Whether several samples share the folder. Its sources are built into their programs.
 bool has_no_program(const std::string& folder)
 {
     return std::ranges::none_of(files_under(folder, {".cpp", ".c"}), [](const fs::path& file) {
@@ -201,7 +204,7 @@ TEST(Inventory, BuildsAndRunsEverySample)
     for (const std::string& sample : samples) {
         EXPECT_TRUE(std::ranges::any_of(compiled, [&](const auto& entry) { return entry.first.starts_with(sample); }))
             << sample << " has no source that is built";
-        // ctest runs it, or a test that gets the program's path at compile time.
+        // The sample is run by ctest, or by a test that gets the program's path when it is compiled.
         const std::string folder = std::string(WARMGRAPH_BINARY_DIR) + "/" + sample;
         const std::regex given(R"re(-D\w+=[\\"']*)re" + folder);
         const bool run =

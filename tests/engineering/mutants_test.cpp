@@ -1,4 +1,4 @@
-// The broken builds in tests/mutants: each still says what it breaks, and which tests must notice.
+// The broken builds in tests/mutants: each must still say what it breaks, and which tests must notice it.
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -26,7 +26,7 @@ std::string squeezed(const std::string& text)
 struct Mutant {
     std::string name, what, in, find;
     bool has_put = false;
-    std::vector<std::pair<std::string, std::string>> runs; ///< program and filter
+    std::vector<std::pair<std::string, std::string>> runs; ///< (program, filter) for each run
 };
 
 void read_line(Mutant& mutant, const std::string& key, const std::string& value)
@@ -101,7 +101,8 @@ TEST(Mutants, NameTestsThatThereAre)
     static const std::regex k_suite(R"re((\w+)\.)re");
     for (const Mutant& mutant : all_mutants())
         for (const auto& [program, filter] : mutant.runs) {
-            // A loop's "store_${name}_test" is known only by its last part or by its source file.
+            // The program "store_${name}_test" of a loop is known only by the last part of its name or by its source
+            // file.
             const auto folder_ends = program.find('_');
             const std::string stem = program.substr(folder_ends + 1);
             const fs::path source = source_dir() / "tests" / program.substr(0, folder_ends) / (stem + ".cpp");

@@ -1,4 +1,4 @@
-// Access to the repository for the engineering tests.
+// Functions with which the engineering tests read the repository.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +15,15 @@ namespace warmgraph::test {
 [[nodiscard]] std::vector<std::filesystem::path> files_under(const std::filesystem::path& folder,
                                                              const std::vector<std::string>& extensions);
 
-/// Throws when the file cannot be read.
+/// The text of a file. Throws when the file cannot be read.
 [[nodiscard]] std::string read_text(const std::filesystem::path& relative);
 
-/// C++ text with comments and the contents of string and character literals blanked; lines keep their numbers.
+/// Replaces comments and the contents of string and character literals by spaces. Lines keep their numbers.
 [[nodiscard]] std::string without_comments_and_strings(std::string_view text);
 
 [[nodiscard]] std::size_t line_of(std::string_view text, std::size_t position);
 
-/// The text in `#include "..."` or `#include <...>`.
+/// An include: the text in `#include "..."` or `#include <...>`.
 struct Include {
     std::string path;
     std::size_t line = 0;

@@ -1,5 +1,5 @@
-// D4: each file operation of a real program fails, once or from then on. The program's own result is right, it ends
-// well, and the folder that it leaves is usable.
+// Promise D4: a file operation of a real program fails, or also all later ones. The program's own result is right, it
+// ends normally, and the folder that it leaves can be used.
 #include <cerrno>
 
 #include "victim_fixture.hpp"
@@ -12,15 +12,15 @@ struct Failing {
     const char* action;
     bool is_warm;
     Interference how;
-    std::vector<int> errors;  ///< used in turn
-    std::uint64_t operations; ///< an upper bound: the program has more operations
+    std::vector<int> errors;  ///< the values of errno, which are used in turn
+    std::uint64_t operations; ///< an upper bound; the loop ends when the program has fewer operations
 };
 
 void PrintTo(const Failing& failing, std::ostream* out) { *out << failing.name; }
 
 class FailingAtEach : public VictimTest, public testing::WithParamInterface<Failing> {
 protected:
-    /// Returns false when the program had fewer operations.
+    /// Makes the nth operation fail. Returns false when the program had fewer operations.
     bool fail_at(std::uint64_t nth, bool for_ever)
     {
         const Failing& failing = GetParam();
@@ -37,7 +37,7 @@ protected:
                                  for_ever ? "for ever" : "once"));
         const bool injected = m_report->injected > 0;
         EXPECT_EQ(ended.status, 0) << ended.errors;
-        // A cache that can only be read is still used.
+        // If the cache can only be read, it must still be used.
         const bool is_readable = failing.is_warm && how.counts != "all" && how.counts != "opens";
         if (is_readable && std::string_view(failing.action) == "run") {
             EXPECT_TRUE(ended.says("replayed replayed")) << ended.output << ended.errors;
@@ -54,7 +54,7 @@ TEST_P(FailingAtEach, FileOperationTheProgramIsRightAndTheCacheUsable)
     for (const bool for_ever : {false, true}) {
         for (std::uint64_t nth = 1;; ++nth) {
             const bool injected = fail_at(nth, for_ever);
-            if (HasFailure()) return; // further rounds would fail in the same way
+            if (HasFailure()) return; // all further rounds would fail in the same way
             if (injected) continue;
             EXPECT_GT(nth, GetParam().operations) << "hardly anything was made to fail";
             break;

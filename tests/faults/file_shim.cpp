@@ -1,5 +1,6 @@
-// Preloaded into a program, this library counts the program's file operations below a folder. The Nth operation kills
-// the program after it, or fails, or fails with all later ones. The environment says which (Plan::read).
+// Preloaded into a program, this library counts the program's file operations below a folder. After the Nth operation
+// it kills the program; or it lets this operation fail, or also all later ones. The environment says which
+// (Plan::read).
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -28,8 +29,8 @@ enum class Kind : std::uint8_t { looks, opens, changes, writes };
 
 struct Plan {
     std::string_view folder; ///< empty: the shim does nothing
-    std::string_view does;   ///< "kill", "fail", "short" (a write writes half); with other values it only counts
-    std::string_view counts; ///< "all", "changes", "opens", "writes"
+    std::string_view does;   ///< "kill", "fail" or "short" (a write writes half); anything else: the shim only counts
+    std::string_view counts; ///< which operations count: "all", "changes", "opens" or "writes"
     bool for_ever = false;
     int error = 0;
     std::uint64_t nth = 0;
@@ -106,7 +107,8 @@ bool is_below(const PathText& path)
     return !folder.empty() && text.starts_with(folder) && (text.size() == folder.size() || text[folder.size()] == '/');
 }
 
-/// Counts one operation and injects its fault. `work(is_its_turn)` does the operation; a failing operation is not done.
+/// Counts an operation, and injects a fault if it is this operation's turn. `work(is_its_turn)` does the operation,
+/// unless it must fail.
 template <class Work>
 long met(const char* name, const PathText& path, Kind kind, Work work)
 {
@@ -230,7 +232,7 @@ int fstatat(int folder, const char* name, struct stat* status, int flags) noexce
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" // a struct has the same name as this function
+#pragma GCC diagnostic ignored "-Wshadow" // this function has the same name as a struct
 int flock(int file, int operation) noexcept
 {
     if ((operation & LOCK_UN) != 0) return static_cast<int>(::syscall(SYS_flock, file, operation));
@@ -252,7 +254,7 @@ int fcntl(int file, int command, ...)
                                 [&](bool) { return ::syscall(SYS_fcntl, file, command, argument); }));
 }
 
-/// Counts only files that were open for writing. A failing close() closes the file all the same, as on Linux.
+/// Only files that were open for writing count. As on Linux, a close() that fails closes the file nevertheless.
 int close(int file)
 {
     const long flags = ::syscall(SYS_fcntl, file, F_GETFL, 0);
@@ -269,4 +271,4 @@ int close(int file)
     return static_cast<int>(result);
 }
 
-} // extern "C"
+} // end of extern "C"

@@ -1,5 +1,5 @@
-// D1 and D2: a real program is killed after each of its file operations, and at random times. The folder that it leaves
-// has no torn files, the next run is right, and left-over files do not pile up.
+// Promises D1 and D2: a real program is killed after each of its file operations, and at random times. The folder that
+// it leaves has no torn files, the next run is right, and left-over files do not become more and more.
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -17,7 +17,7 @@ struct Moment {
     const char* name;
     const char* action;
     bool is_warm;
-    std::uint64_t operations; ///< an upper bound: the program has more operations
+    std::uint64_t operations; ///< an upper bound; the loop ends when the program has fewer operations
 };
 
 void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
@@ -43,7 +43,7 @@ TEST_P(KilledAfterEach, FileOperationItLeavesAUsableCache)
         ASSERT_EQ(killed.status, 1000 + SIGKILL) << killed.errors;
         expect_nothing_torn();
         expect_usable();
-        if (HasFailure()) return; // further rounds would fail in the same way
+        if (HasFailure()) return; // all further rounds would fail in the same way
     }
 }
 
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Each, KilledAfterEach,
                                          Moment{"Evicting", "evict", true, 20}, Moment{"Clearing", "clear", true, 20}),
                          [](const auto& moment) { return moment.param.name; });
 
-/// The number of kills; $WARMGRAPH_TEST_KILLS sets it for a long run.
+/// The number of random kills. A long run can set it in $WARMGRAPH_TEST_KILLS.
 int kills()
 {
     const char* const given = std::getenv("WARMGRAPH_TEST_KILLS");
@@ -68,16 +68,16 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
     std::mt19937_64 random(test_seed());
     const auto started = std::chrono::steady_clock::now();
     ASSERT_EQ(run().status, 0);
-    std::chrono::nanoseconds window = std::chrono::steady_clock::now() - started; // adapted to the machine's load
+    std::chrono::nanoseconds window = std::chrono::steady_clock::now() - started; // for the kill; follows the load
     const std::vector<std::string> actions{"run", "refresh", "evict", "clear", "run"};
     int killed = 0;
     for (int round = 0; round < 4 * most && killed < most; ++round) {
         const std::string& action = actions[random() % actions.size()];
-        if (random() % 4 == 0) start_anew(); // otherwise the round uses the folder that earlier ones left
+        if (random() % 4 == 0) start_anew(); // in all other rounds, the folder of the rounds before is used
         const pid_t child = start(action);
         const auto after = std::chrono::nanoseconds(random() % static_cast<std::uint64_t>(window.count()));
         std::this_thread::sleep_for(after);
-        static_cast<void>(::kill(child, SIGKILL)); // fails when the child has ended
+        static_cast<void>(::kill(child, SIGKILL)); // fails if the child has already ended
         const Ended ended = wait_for(child);
         SCOPED_TRACE(fmt::format("{} killed after {} us", action, after.count() / 1000));
         ASSERT_TRUE(ended.status == 0 || ended.status == 1000 + SIGKILL) << ended.status << ended.errors;
@@ -92,7 +92,7 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
     std::vector<std::string> files;
     for (const auto& item : fs::recursive_directory_iterator(m_place))
         if (item.is_regular_file()) files.push_back(item.path().string());
-    // Two variants, an image, the tag, leases, usage, misses, and locks of both.
+    // The files of two variants, an image, the tag, leases, usage, misses, and the locks for usage and misses.
     EXPECT_LE(files.size(), 12U) << testing::PrintToString(files);
 }
 

@@ -1,5 +1,5 @@
-// D5 with a real program: anything may be in the place of its cache. The result is right, the program does not hang and
-// ends well; and a readable cache is read.
+// Promise D5 with a real program: where its cache should be, there may be anything. The result is right, and the
+// program does not hang and ends normally. If the cache is readable, it is read.
 #include <cerrno>
 #include <functional>
 
@@ -23,7 +23,7 @@ void make_pipe(const fs::path& path) { ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0
 void make_socket(const fs::path& path)
 {
     const int made = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // A socket's path has at most 107 bytes. The socket is made in a folder with a short path and then moved.
+    // The path of a socket has at most 107 bytes. So the socket is made in a folder with a short path, and then moved.
     const TempDir short_folder;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -41,13 +41,13 @@ protected:
         for (const auto& item : fs::recursive_directory_iterator(m_place))
             ASSERT_EQ(::lchown(item.path().c_str(), user, user), 0);
     }
-    /// Lets the program's user reach the folder.
+    /// Changes modes so that the program's user can reach the folder.
     void open_the_way()
     {
         set_mode(m_dir.path(), 0755);
         set_mode(m_place, 0755);
     }
-    /// Expects a right result, nothing cached, the reason in the output, and an unchanged folder.
+    /// Expects that the result is right, nothing is cached, the output has the reason, and the folder is not changed.
     void expect_off(const std::string& why, unsigned user = 0)
     {
         const auto before = snapshot(m_place);
@@ -92,7 +92,7 @@ TEST_F(OddFolders, OfAnotherUserAreNotUsedAndThoseOfRootAreReadByAll)
     for (const auto& item : fs::recursive_directory_iterator(m_place))
         set_mode(item.path(), item.is_directory() ? 0755 : 0644);
     const auto before = snapshot(m_place);
-    expect_hits(run("run", {}, k_user)); // like a container image that root built
+    expect_hits(run("run", {}, k_user)); // as from a container image that root built
     EXPECT_EQ(snapshot(m_place), before);
     give_to(k_other_user);
     expect_off("belongs to user 12345");
@@ -120,7 +120,7 @@ TEST_F(OddFolders, ThatMayOnlyBeReadGiveTheirHits)
     const auto before = snapshot(m_place);
     expect_hits(run("run", {}, k_user));
     EXPECT_EQ(snapshot(m_place), before);
-    // A missing entry is not recorded, and nothing else happens.
+    // The entry is missing and is not recorded; nothing else happens.
     EXPECT_TRUE(run("evict", {}, k_user).says("eager eager"));
     EXPECT_EQ(snapshot(m_place), before);
 }
@@ -140,7 +140,7 @@ TEST_F(OddFolders, OnAReadOnlyFileSystemGiveTheirHits)
 {
     ASSERT_EQ(run().status, 0);
     const auto before = snapshot(m_place);
-    ChildProcess child([&] { // has its own mounts
+    ChildProcess child([&] { // the child has its own mounts
         if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
         const char* const path = m_place.c_str();
         if (::mount(path, path, nullptr, MS_BIND, nullptr) != 0) return 77;
@@ -168,7 +168,7 @@ TEST_F(OddFolders, ThatAreNoneAreNotUsedAndStay)
     fs::create_symlink("nowhere", m_root);
     expect_off("");
     fs::remove(m_root);
-    fs::create_symlink(m_root, m_root); // a link to itself
+    fs::create_symlink(m_root, m_root); // makes a link that leads to itself
     EXPECT_TRUE(run().says("eager eager"));
     EXPECT_TRUE(fs::is_symlink(fs::symlink_status(m_root)));
 }
@@ -195,8 +195,8 @@ TEST_F(OddFolders, WithNamesOfAllLengthsAreUsedOrSaidToBeTooLong)
     expect_off("too long");
 }
 
-/// Replaces each file of a warm cache by something else, one after the other: no hang and a right result. When the
-/// cache may repair the file, the next run finds it repaired.
+/// Replaces each file of a warm cache in turn by something that is not a regular file. The program must not hang, and
+/// its result must be right. If the cache may repair the file, the next run finds it repaired.
 TEST_F(OddFolders, WithOddThingsInTheirFilesPlacesAreUsedAllTheSame)
 {
     const std::vector<std::pair<const char*, std::function<void(const fs::path&)>>> things{
@@ -220,7 +220,7 @@ TEST_F(OddFolders, WithOddThingsInTheirFilesPlacesAreUsedAllTheSame)
             put(m_root / name);
             const Ended ended = run();
             EXPECT_EQ(ended.status, 0) << ended.errors;
-            if (name == "CACHEDIR.TAG") { // without its tag, the folder may belong to others
+            if (name == "CACHEDIR.TAG") { // the folder has no tag, so it may belong to other programs
                 EXPECT_TRUE(ended.says("eager eager")) << ended.output;
                 continue;
             }

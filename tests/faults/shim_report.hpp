@@ -1,4 +1,4 @@
-// The shim's report to the test, in shared memory, which outlives a SIGKILL.
+// The report that the shim writes for the test. It is in shared memory, which survives a SIGKILL.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 namespace warmgraph::test {
 
 struct ShimReport {
-    std::atomic<std::uint64_t> operations; ///< operations that were counted
-    std::atomic<std::uint64_t> injected;   ///< operations that killed the program or failed
+    std::atomic<std::uint64_t> operations; ///< how many operations were counted
+    std::atomic<std::uint64_t> injected;   ///< how many operations killed the program or failed
     char last[512];                        ///< the first operation with a fault, e.g. "renameat /x/y"
 };
 

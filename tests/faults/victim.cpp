@@ -1,7 +1,6 @@
-// A small real program: wraps a function, calls it twice, checks the results. It runs in 0.02 s, on the fake backend.
-// faults_victim FOLDER [run|read_only|refresh|evict|clear|removed] [user id]
-// Its exit status is 0 when both results were right, even when the cache failed. It prints the outcomes: "recorded
-// replayed | <why caching is off>".
+// A small real program, which wraps a function, calls it twice and checks the results. It runs in 0.02 s, on the fake
+// backend. faults_victim FOLDER [run|read_only|refresh|evict|clear|removed] [user id] Its exit status is 0 when both
+// results were right, even when the cache failed. It prints the outcomes: "recorded replayed | <why caching is off>".
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -20,7 +19,7 @@ namespace {
 
 using namespace warmgraph;
 
-constexpr int k_longest_s = 20; ///< seconds; a program that hangs is ended then
+constexpr int k_longest_s = 20; ///< seconds; a program that hangs is ended after this time
 
 constexpr const char* k_program = "kernel add_scalar(memory x, value amount, value n)\n"
                                   "kernel copy(memory to, memory from, value n)\n";
@@ -39,7 +38,7 @@ CacheOptions options_for(const std::string& folder, const std::string& action)
     return options;
 }
 
-/// y = x + 2; each caller has its own function name, so that its recording is new.
+/// Calls a function y = x + 2. Each object has its own function name, so that its recording is new.
 class Caller {
 public:
     Caller(Cache& cache, const Device& device, std::int32_t count)
@@ -91,7 +90,7 @@ const char* word(Outcome outcome)
     }
 }
 
-/// Removes the folder like "rm -rf": remove_all would end when the cache's thread removes a file meanwhile.
+/// Removes the folder as "rm -rf" does. remove_all would stop if the cache's thread removed a file at the same time.
 void remove_folder(const std::string& folder)
 {
     constexpr int k_tries = 100;

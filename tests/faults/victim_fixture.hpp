@@ -1,4 +1,4 @@
-// Runs the victim, with the shim and without, and checks the folder that it leaves.
+// Runs the program victim, with the shim or without it, and checks the folder that it leaves.
 #pragma once
 
 #include <cerrno>
@@ -17,17 +17,17 @@
 
 namespace warmgraph::test {
 
-/// Settings of the shim.
+/// The settings of the shim (see Plan in file_shim.cpp).
 struct Interference {
-    std::string does = "nothing"; ///< "kill", "fail", "short"
+    std::string does = "nothing"; ///< "kill", "fail", "short", or nothing
     std::uint64_t nth = 0;
-    std::string counts = "changes"; ///< "all", "opens", "writes"
+    std::string counts = "changes"; ///< "all", "changes", "opens" or "writes"
     bool for_ever = false;
     int error = 0;
 };
 
 struct Ended {
-    int status = 0; ///< the exit status, or 1000 + the signal
+    int status = 0; ///< the exit status, or 1000 + the number of the signal
     std::string output, errors;
 
     [[nodiscard]] bool says(std::string_view text) const { return output.contains(text); }
@@ -87,7 +87,7 @@ protected:
     {
         return wait_for(start(action, how, user));
     }
-    /// Removes everything in the folder's place.
+    /// Removes everything that is where the cache should be.
     void start_anew()
     {
         fs::remove_all(m_place);
@@ -103,7 +103,7 @@ protected:
         fs::remove_all(m_place);
         fs::copy(m_dir.path() / "warm", m_place, fs::copy_options::recursive);
     }
-    /// Temporary files of writers. A dead writer's stay until the folder is opened next.
+    /// The temporary files of writers. The files of a dead writer stay until the folder is opened the next time.
     [[nodiscard]] std::vector<std::string> temporaries() const
     {
         std::vector<std::string> found;
@@ -111,12 +111,12 @@ protected:
             if (item.path().filename().string().starts_with(".tmp-")) found.push_back(item.path().string());
         return found;
     }
-    /// P3: before any repair, no file with the name of an entry, image or list is incomplete. Left-overs of a dead
-    /// writer or loader have names of their own.
+    /// Promise P3: even before a repair, no file that has the name of an entry, image or list is incomplete. Files that
+    /// a dead writer or loader leaves have other names.
     void expect_nothing_torn()
     {
         const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
-        if (!store) return; // no folder yet
+        if (!store) return; // the folder does not exist yet
         const auto damages = take((*store)->check());
         for (const auto& damage : damages) {
             const std::string name = damage.path.filename().string();
@@ -124,7 +124,8 @@ protected:
                 << damage.path << ": " << damage.error.message;
         }
     }
-    /// P4: the next run is right, and after it nothing is damaged or left over; the run after that replays.
+    /// Promise P4: the next run gives right results, and after it nothing is damaged or left over. The run after that
+    /// one replays.
     void expect_usable()
     {
         const Ended next = run();
@@ -141,7 +142,7 @@ protected:
         return fmt::format("operation {}: {}", m_report->operations.load(), m_report->last);
     }
 
-    fs::path m_place = m_dir.path() / "place"; ///< contains only the cache
+    fs::path m_place = m_dir.path() / "place"; ///< a folder that contains only the cache
     ShimReport* m_report = nullptr;
 
 private:

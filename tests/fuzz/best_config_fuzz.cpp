@@ -1,5 +1,5 @@
-// .best_config and .module_configs, which any process or user may have written, and the judgement of them; and the text
-// of kernels, which is a key.
+// Reads .best_config and .module_configs files, which any process or user may have written, and decides whether to use
+// them. Also makes the text of kernels, which is a part of a key.
 #include "fuzz.hpp"
 #include "sample_best_config.hpp"
 #include "warmgraph/autotune/code_text.hpp"
@@ -9,7 +9,8 @@ namespace {
 
 using namespace warmgraph;
 
-/// A used configuration must be one candidate, or must be in the ranges and be asked for.
+/// Expects that a configuration which may be used is exactly one of the candidates, or that ranges were asked for and
+/// it is within them.
 void check_judged(const autotune::BestConfig& best)
 {
     autotune::Wanted wanted{best.kernel, best.key, {autotune::test::sample_candidates(), {{"LANES", {1, 2, 4}}}}};

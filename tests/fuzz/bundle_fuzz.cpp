@@ -1,4 +1,4 @@
-// A whole bundle. Most mutations get digests that match, because an attacker can make them too.
+// Reads a whole bundle. Most mutations get digests that match, because an attacker can do that, too.
 #include <algorithm>
 #include <cstring>
 
@@ -54,7 +54,7 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
     fuzz::require(!verified || (fit && what && bundle::architecture_of(opened, member)), "what is whole is known");
 }
 
-/// Reads like the libraries: each object that a tier lists is readable under its name, or refused.
+/// Reads objects as the libraries do. Each object that a tier lists must be readable under its name, or be refused.
 void check_artifacts(bundle::BundleTier& tier)
 {
     const autotune::Library tuned(tier);
@@ -92,7 +92,8 @@ void check_written(bundle::Writer& writer, const Bytes& bytes)
                   "what was written is whole");
 }
 
-/// Copies into a folder, from there into a bundle, and from one bundle into another: every copied object is complete.
+/// Copies objects into a folder, from there into a bundle, and from a bundle into another one. Every object that is
+/// copied must be complete.
 void check_transfer(const bundle::Bundle& opened)
 {
     test::MemoryTier folder;
@@ -141,14 +142,14 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 {
     namespace at = test::bundle_at;
     size = LLVMFuzzerMutate(data, size, max_size);
-    if (size < at::end || seed % 8 == 0) return size; // unchanged digests: accidental damage
+    if (size < at::end || seed % 8 == 0) return size; // the digests are not changed, as after accidental damage
     Bytes bytes(size);
     std::memcpy(bytes.data(), data, size);
     std::memcpy(bytes.data(), "\x89WGBND\r\n", 8);
     const std::uint32_t version = 1;
     std::memcpy(bytes.data() + at::version, &version, sizeof version);
     auto offset = load<std::uint64_t>(ByteView{bytes}, at::index_offset);
-    if (seed % 8 != 1) { // otherwise the sizes are wrong and the digests match
+    if (seed % 8 != 1) { // in the other case, the sizes are wrong but the digests match
         offset = std::min<std::uint64_t>(std::max<std::uint64_t>(offset, at::end), size);
         const std::uint64_t stored = size - offset;
         std::memcpy(bytes.data() + at::index_offset, &offset, sizeof offset);
@@ -163,7 +164,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
-    log().set_level(spdlog::level::off); // refusals would be logged thousands of times
+    log().set_level(spdlog::level::off); // off, because refusals would be logged thousands of times
     const ByteView bytes{reinterpret_cast<const std::byte*>(data), size};
     auto opened = bundle::Bundle::open(bundle::over_bytes(bytes));
     if (!opened) {

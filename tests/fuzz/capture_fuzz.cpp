@@ -1,5 +1,5 @@
-// A capture that another process wrote. Most mutations get a size and a digest that match, because an attacker can make
-// them too.
+// Reads a capture that another process wrote. Most mutations get a size and a digest that match, because an attacker
+// can do that, too.
 #include "fuzz.hpp"
 #include "sample_capture.hpp"
 
@@ -10,11 +10,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 {
     using namespace warmgraph;
     size = LLVMFuzzerMutate(data, size, max_size);
-    if (size < test::k_capture_fields || seed % 8 == 0) return size; // unchanged digest: accidental damage
+    if (size < test::k_capture_fields || seed % 8 == 0) return size; // an unchanged digest, as after accidental damage
     Bytes bytes(size);
     std::memcpy(bytes.data(), data, size);
     const Bytes sample = encode(test::sample_capture());
-    std::memcpy(bytes.data(), sample.data(), 16); // magic and version
+    std::memcpy(bytes.data(), sample.data(), 16); // sets magic and version
     bytes = test::sealed_capture(std::move(bytes));
     std::memcpy(data, bytes.data(), size);
     return size;

@@ -1,4 +1,4 @@
-// .compiled, which any process or user may have written; and the text of programs, which is scanned for headers.
+// Reads .compiled files, which any process or user may have written. Also searches the text of programs for headers.
 #include "fuzz.hpp"
 #include "include_scanner.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"

@@ -1,4 +1,4 @@
-// A whole entry file. Most mutations are sealed again, because an attacker can do that too. Without it, the fuzzer
+// Reads a whole entry file. Most mutations are sealed again, because an attacker can do that, too. Otherwise the fuzzer
 // would never get past the first digest.
 #include "sealed_entry.hpp"
 

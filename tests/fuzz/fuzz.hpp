@@ -1,4 +1,4 @@
-// Shared by the fuzz targets: requirements, and checks of an accepted entry.
+// Helpers that the fuzz targets share: requirements, and checks of an accepted entry.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace warmgraph::fuzz {
 
-/// Aborts when the requirement fails; libFuzzer keeps the input that led here.
+/// Aborts when the requirement is not true. libFuzzer keeps the input that led here.
 inline void require(bool holds, const char* what)
 {
     if (holds) return;
@@ -19,7 +19,7 @@ inline void require(bool holds, const char* what)
     std::abort();
 }
 
-/// The product's limits, except for sizes that would only make the fuzzer slow.
+/// The limits of the product, but lower for sizes that would only make the fuzzer slow.
 inline cachefmt::Limits limits()
 {
     cachefmt::Limits result;

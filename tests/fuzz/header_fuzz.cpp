@@ -1,4 +1,4 @@
-// The header's flatbuffer, in a valid envelope.
+// Reads the flatbuffer of a header in a valid envelope.
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)

@@ -1,5 +1,5 @@
-// fuzz_make_corpus FOLDER writes the inputs in tests/fuzz/corpus, beside the fuzzer's own: run it again when the format
-// changes. fuzz_make_corpus --check FOLDER fails when the folder's inputs have another format.
+// fuzz_make_corpus FOLDER writes the inputs in tests/fuzz/corpus, beside the inputs that the fuzzer found. Run it again
+// when the format changes. fuzz_make_corpus --check FOLDER fails when the folder's inputs have another format.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +36,7 @@ constexpr std::string_view k_usage =
     R"( "last_used": "2026-11-20T10:11:12Z", "cold": [["look up", 0.5]], "warm": [["load", 4]],)"
     R"( "events": [{"kind": "miss", "reason": "no_entry", "count": 1, "bytes": 0}]})";
 
-/// A call's guards, and a miss of each kind of member.
+/// The guards of a call, and a miss with each kind of member.
 constexpr std::string_view k_misses =
     R"({"facts":[{"name":"driver.version","role":"must_match","value":"1"}],"tensors":[{"name":"x","dtype":"i32",)"
     R"("sizes":[1],"strides":[1],"device":"d","alignment":1,"alias_group":0}],"values":[]})"
@@ -71,7 +71,7 @@ bool is_accepted(const std::string& name, ByteView bytes, const cachefmt::EntryK
     return decoded.has_value();
 }
 
-/// Two entries and an image; members below `compress_above` are stored uncompressed.
+/// Makes a bundle of two entries and an image. Members smaller than `compress_above` are not compressed.
 Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
 {
     Bytes bytes;
@@ -80,7 +80,7 @@ Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
     bool added = writer.add(store::ArtifactKind::images, store::ImageName{sha256(code)}, code).value_or(false);
     for (const cachefmt::Entry& entry : {cachefmt::test::sample_entry(), cachefmt::test::sample_cuda_entry()}) {
         cachefmt::Entry named = entry;
-        named.header.key.function.model_info += "abcd"; // with a name like the library's
+        named.header.key.function.model_info += "abcd"; // so that its name has the length of a real one
         added &=
             writer.add(store::ArtifactKind::entries, named.header.key, cachefmt::encode(named).value()).value_or(false);
     }
@@ -88,7 +88,7 @@ Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
     return bytes;
 }
 
-/// An entry with all objects that it needs, so that a folder accepts it.
+/// Makes a bundle of an entry and all objects that the entry needs, so that a folder accepts it.
 Bytes bundle_of_a_whole_entry()
 {
     Bytes bytes;
@@ -106,7 +106,7 @@ Bytes bundle_of_a_whole_entry()
     return bytes;
 }
 
-/// One object of each kind that needs no other object.
+/// Makes a bundle with one object of each kind that needs no other object.
 Bytes bundle_of_artifacts(const SigningKey* key)
 {
     using store::ArtifactKind;
@@ -183,7 +183,7 @@ int main(int argc, char** argv)
     const std::filesystem::path folder = argv[1];
     const cachefmt::Entry opencl = cachefmt::test::sample_entry(), cuda = cachefmt::test::sample_cuda_entry(),
                           tombstone = cachefmt::test::sample_tombstone();
-    cachefmt::Entry renamed = cuda; // has the key that the target uses
+    cachefmt::Entry renamed = cuda; // gets the key that the fuzz target uses
     renamed.header.key = opencl.header.key;
     const auto key = SigningKey::parse("ci:ed25519:" + std::string(64, 'b'));
     write(folder / "entry" / "opencl", *cachefmt::encode(opencl));
@@ -229,7 +229,7 @@ int main(int argc, char** argv)
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :
          {std::pair{"opencl", &opencl}, std::pair{"cuda", &cuda}, std::pair{"tombstone", &tombstone}}) {
-        cachefmt::Entry reported = *entry; // has the key that the target uses
+        cachefmt::Entry reported = *entry; // gets the key that the fuzz target uses
         reported.header.key = fuzz::report_key();
         reported.header.guards = opencl.header.guards;
         write(folder / "report" / name,

@@ -1,4 +1,4 @@
-// The manifest of `warmgraph precompile`.
+// Reads the manifest of `warmgraph precompile`.
 #include <set>
 
 #include "fuzz.hpp"

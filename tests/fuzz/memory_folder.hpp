@@ -1,4 +1,4 @@
-// A read-only folder in memory: its files by their path.
+// A read-only folder in memory. It has its files by their path.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace warmgraph::fuzz {
 class MemoryFolder final : public FileSystem {
 public:
     using Files = std::map<std::string, Bytes>;
-    /// `prefix`: removed from requested paths. `below`: the folder's place among the files. `files` must outlive this.
+    /// `prefix` is removed from requested paths. `below` is the path of this folder among the files. `files` must
+    /// outlive this object.
     MemoryFolder(const Files& files, std::string prefix, std::string below = "")
         : m_files(files), m_prefix(std::move(prefix)), m_below(std::move(below))
     {

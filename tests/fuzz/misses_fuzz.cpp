@@ -1,4 +1,4 @@
-// misses.jsonl, which any process or user may have written, with the call's guards in its first line.
+// Reads misses.jsonl, which any process or user may have written. Its first line has the guards of a call.
 #include "fuzz.hpp"
 #include "usage/miss_file.hpp"
 #include "warmgraph/guards/json.hpp"

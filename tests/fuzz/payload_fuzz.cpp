@@ -1,5 +1,5 @@
-// The payload's flatbuffer in a valid entry: the header is made for the payload's contents. Then the difference between
-// its graph and the graphs of the original inputs.
+// Reads the flatbuffer of a payload in a valid entry, whose header is made for the payload. Then compares the payload's
+// graph with the graphs of the original inputs.
 #include "flat_reader.hpp"
 #include "flat_writer.hpp"
 #include "fuzz.hpp"
@@ -13,7 +13,7 @@ void check_difference(const cachefmt::Graph& graph)
     static const cachefmt::Graph k_samples[] = {cachefmt::test::sample_entry().graph,
                                                 cachefmt::test::sample_cuda_entry().graph};
     fuzz::require(cachefmt::difference(graph, graph).empty(), "a graph does not differ from itself");
-    const bool is_valid = cachefmt::validate(graph, fuzz::limits()).has_value(); // else an edge may be double
+    const bool is_valid = cachefmt::validate(graph, fuzz::limits()).has_value(); // else an edge may occur twice
     for (const cachefmt::Graph& sample : k_samples) {
         const bool is_same = cachefmt::graph_digest(graph) == cachefmt::graph_digest(sample);
         const auto there = cachefmt::difference(sample, graph), back = cachefmt::difference(graph, sample, 1);

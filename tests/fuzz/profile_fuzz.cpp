@@ -1,4 +1,5 @@
-// .profile, which every process writes and people edit: accepted profiles can be written, joined and learnt from.
+// Reads .profile files, which every process writes and people may edit. An accepted profile can be written, joined with
+// others, and used for learning.
 #include "fuzz.hpp"
 #include "sample_profile.hpp"
 #include "warmgraph/profile/buckets.hpp"
@@ -12,7 +13,8 @@ void check_joined(const profile::Profile& read)
 {
     const auto twice = profile::join(read, read);
     fuzz::require(twice.has_value(), "a profile joins itself");
-    // A read profile may have more writers than are kept; the first join drops some, and the second changes nothing.
+    // A profile may have more writers than are kept. The first join drops some of them; a second join must change
+    // nothing.
     const auto again = profile::join(*twice, *twice);
     fuzz::require(again && *again == *twice, "what is joined twice is counted once");
     fuzz::require(twice->parts.size() <= profile::k_most_last + profile::k_most_busy, "writers are bounded");

@@ -1,6 +1,5 @@
-// main() of a fuzz target without libFuzzer: runs every kept input, and some mutations of each. The fuzzer's findings
-// are kept as inputs, so every build runs them.
-// fuzz_entry FOLDER...
+// The main() of a fuzz target when it is built without libFuzzer. It runs every kept input, and some mutations of each.
+// Inputs that the fuzzer found are kept, so every build runs them. fuzz_entry FOLDER...
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +18,7 @@ extern "C" __attribute__((weak)) std::size_t LLVMFuzzerCustomMutator(std::uint8_
 namespace {
 
 constexpr int k_rounds = 300;
-constexpr std::size_t k_room = 64; ///< bytes by which an input may grow
+constexpr std::size_t k_room = 64; ///< the most bytes by which an input grows
 
 std::mt19937_64& engine()
 {
@@ -37,7 +36,7 @@ std::vector<std::uint8_t> bytes_of(const std::filesystem::path& path)
 
 } // namespace
 
-/// libFuzzer's function of this name, which a custom mutator calls.
+/// Takes the place of libFuzzer's function with this name, which a custom mutator calls.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size)
 {
     if (size < max_size && below(8) == 0) data[size++] = static_cast<std::uint8_t>(below(256));
@@ -64,7 +63,7 @@ int main(int argc, char** argv)
                                              ? LLVMFuzzerCustomMutator(changed.data(), input.size(), changed.size(),
                                                                        static_cast<unsigned>(round))
                                              : LLVMFuzzerMutate(changed.data(), input.size(), changed.size());
-                changed.resize(size); // so that AddressSanitizer sees the end
+                changed.resize(size); // cut to its size, so that AddressSanitizer sees where it ends
                 changed.shrink_to_fit();
                 LLVMFuzzerTestOneInput(changed.data(), changed.size());
             }

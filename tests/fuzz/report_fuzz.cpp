@@ -1,4 +1,5 @@
-// Inputs of `warmgraph report`: a function's counters, its misses and an entry, in a folder that any user may write.
+// Reads the inputs of `warmgraph report`: counters, misses and an entry of a function, in a folder that any user may
+// write.
 #include <algorithm>
 
 #include "memory_folder.hpp"
@@ -26,13 +27,13 @@ tool::Json report_of(const fuzz::ReportParts& parts)
     const auto store = store::LocalStore::open("/cache", {.access = store::StoreMode::read_only}, files);
     fuzz::require(store.has_value(), "the folder can be read");
     const tool::Context context{"/cache", tool::Output::json, {}, files, system_clock()};
-    const tool::DrawingLimits small{.boxes_a_graph = 20, .boxes_in_all = 20}; // more boxes would only be slower
+    const tool::DrawingLimits small{.boxes_a_graph = 20, .boxes_in_all = 20}; // low: more boxes would only be slower
     const auto document = tool::gather_report(context, store->get(), small);
     fuzz::require(document.has_value(), "there is a report of whatever lies there");
     return *document;
 }
 
-/// The number of characters that an HTML parser does not take as text.
+/// How many characters an HTML parser does not take as text.
 std::ptrdiff_t signs_in(const std::string& page)
 {
     return std::ranges::count_if(page, [](char c) { return c == '<' || c == '>' || c == '&'; });

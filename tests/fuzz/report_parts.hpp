@@ -1,4 +1,5 @@
-// An input of the report's target: two sizes, then a function's usage.json, its misses.jsonl and its entry.
+// An input of the fuzz target for the report: two sizes, and then a function's usage.json, its misses.jsonl and its
+// entry.
 #pragma once
 
 #include "fuzz.hpp"
@@ -6,7 +7,7 @@
 
 namespace warmgraph::fuzz {
 
-/// The key of the entry in the kept inputs, as the store uses it.
+/// The key that the entry has in the kept inputs, in the form that the store uses.
 inline const cachefmt::EntryKey& report_key()
 {
     static const cachefmt::EntryKey key = [] {
@@ -31,7 +32,7 @@ inline Bytes joined(const ReportParts& parts)
     return out;
 }
 
-/// Splits the input; too large sizes are cut to the bytes that exist.
+/// Splits the input. If a size is too large, only the bytes that exist are used.
 inline ReportParts split(ByteView bytes)
 {
     if (bytes.size() < 8) return {};

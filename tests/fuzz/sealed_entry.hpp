@@ -8,14 +8,14 @@
 
 namespace warmgraph::fuzz {
 
-/// The key of the entries in the kept inputs.
+/// The key that the entries in the kept inputs have.
 inline const cachefmt::EntryKey& entry_key()
 {
     static const cachefmt::EntryKey key = cachefmt::test::sample_entry().header.key;
     return key;
 }
 
-/// Sets the sizes in the envelope to fit the bytes.
+/// Sets magic, version and sizes in the envelope so that they fit the bytes.
 inline void make_whole(Bytes& bytes)
 {
     namespace at = test::envelope_at;
@@ -29,13 +29,13 @@ inline void make_whole(Bytes& bytes)
     if (load<std::uint32_t>(bytes, at::compression) == 0) test::poke(bytes, at::payload_raw, rest - header);
 }
 
-/// Seals most inputs. Without it, the fuzzer would never get past the first digest.
+/// Seals most inputs again. Otherwise the fuzzer would never get past the first digest.
 inline void seal_some(std::uint8_t* data, std::size_t size, unsigned seed, const cachefmt::EntryKey& key = entry_key())
 {
-    if (size < test::envelope_at::end || seed % 8 == 0) return; // unchanged digests: accidental damage
+    if (size < test::envelope_at::end || seed % 8 == 0) return; // unchanged digests, as after accidental damage
     Bytes bytes(size);
     std::memcpy(bytes.data(), data, size);
-    if (seed % 8 != 1) make_whole(bytes); // otherwise the sizes are wrong and the digests match
+    if (seed % 8 != 1) make_whole(bytes); // in the other case, the sizes are wrong but the digests match
     test::reseal(bytes, key);
     std::memcpy(data, bytes.data(), size);
 }

@@ -1,5 +1,5 @@
-// .mega_cache, which contains code for processes that trust its signature. Most mutations are sealed again, because an
-// attacker can do that too; some are signed, by an accepted key or by another one.
+// Reads .mega_cache files, which contain code for processes that trust their signature. Most mutations are sealed
+// again, because an attacker can do that, too. Some are signed, with an accepted key or with another one.
 #include "fuzz.hpp"
 #include "reseal_torch.hpp"
 #include "torch_keys.hpp"
@@ -37,7 +37,8 @@ void check_refusal(const Error& error)
     fuzz::require(!error.message.empty(), "a refusal says why");
 }
 
-/// Returned bytes must be the signed ones, and the object must be exactly the one that the key's owner would write.
+/// The bytes that are returned must be the signed bytes. The object must be exactly the one that the owner of the key
+/// would write.
 void check_given(ByteView object, const store::TorchLabel& label, const Bytes& given)
 {
     fuzz::require(std::ranges::equal(given, object.last(label.size)), "PyTorch's bytes are the object's last");
@@ -51,12 +52,12 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                unsigned seed)
 {
     size = LLVMFuzzerMutate(data, size, max_size);
-    if (size < test::torch_at::facts || seed % 8 == 0) return size; // unchanged digests: accidental damage
+    if (size < test::torch_at::facts || seed % 8 == 0) return size; // unchanged digests, as after accidental damage
     Bytes object(size);
     std::memcpy(object.data(), data, size);
-    if (seed % 8 != 1) make_whole(object); // otherwise the sizes are wrong and the digests match
+    if (seed % 8 != 1) make_whole(object); // in the other case, the sizes are wrong but the digests match
     if (seed % 8 > 4) test::sign_torch(object, *trust().accepted[seed % 2]);
-    if (seed % 8 == 4) test::sign_torch(object, fuzz::torch_key("ed25519", 'c')); // by a key that is not accepted
+    if (seed % 8 == 4) test::sign_torch(object, fuzz::torch_key("ed25519", 'c')); // with a key that is not accepted
     test::seal_torch(object);
     std::memcpy(data, object.data(), size);
     return size;

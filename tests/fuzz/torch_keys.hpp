@@ -1,4 +1,4 @@
-// The keys that signed the kept inputs of PyTorch's artifacts.
+// The keys with which the kept inputs of PyTorch's artifacts are signed.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace warmgraph::fuzz {
 
-/// The key's id names its kind. Keys with another digit have the same id but are not accepted.
+/// A key whose id is the name of its kind. A key made with another digit has the same id, but is not accepted.
 inline SigningKey torch_key(const std::string& kind, char digit = 'b')
 {
     return SigningKey::parse(kind + ":" + kind + ":" + std::string(64, digit)).value();

@@ -1,4 +1,4 @@
-// usage.json, which any process or user may have written.
+// Reads usage.json, which any process or user may have written.
 #include "fuzz.hpp"
 #include "usage/usage_file.hpp"
 

@@ -1,5 +1,6 @@
 // A hard case: work that is recorded in one process and restored in another, at other addresses. Each case runs in
-// three processes: native (no cache), record, replay; the results are compared. An earlier process may prepare files.
+// three processes (native, which has no cache; record; replay), and their results are compared. An earlier process may
+// prepare files.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ struct Memory {
     std::string name;
     Kind kind = Kind::input;
     DType dtype = f32;
-    std::int64_t count = 0; ///< elements
+    std::int64_t count = 0; ///< number of elements
 };
 
 enum class Mode { native, record, replay };
@@ -27,19 +28,19 @@ struct Case {
     std::string name;
     std::vector<Memory> memory;
     std::vector<ScalarDecl> scalars{};
-    std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32 values for the measured call
-    /// Makes scalars with values of this process's own; called once, when the memory is allocated.
+    std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32 values that the scalars have in the measured call
+    /// Makes scalars whose values differ between processes. Called once, when the memory is allocated.
     std::function<std::vector<Arg>(Mode)> own_scalars{};
-    int calls = 1; ///< calls in a row, in each process; the results are those of the last
+    int calls = 1; ///< how many calls each process makes in a row; the last call's results are compared
     /// The cached work. It loads its code at its first call, so a process that only replays loads none.
     Callable work;
-    double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
-    Outcome expected = Outcome::recorded; ///< in the recording process; refused: replay runs it too
-    std::string refusal{};                ///< part of the reason when refused
-    /// Writes files into prepared_folder(), in a process of its own, and returns its exit code.
+    double tolerance = 0;                 ///< the largest allowed relative difference of an element; 0: bitwise equal
+    Outcome expected = Outcome::recorded; ///< in the recording process; if refused, the replay process runs `work`
+    std::string refusal{};                ///< a part of the reason, if the outcome is refused
+    /// Writes files into prepared_folder(). It runs in its own process and returns that process's exit code.
     std::function<int()> prepare{};
     std::string needs{};                         ///< software that `prepare` needs; without it the case is skipped
-    std::vector<std::string> frozen_variables{}; ///< Spec::frozen_variables
+    std::vector<std::string> frozen_variables{}; ///< see Spec::frozen_variables
 };
 
 /// The exit code of `prepare` when Case::needs is missing.
@@ -50,7 +51,7 @@ inline constexpr int k_lacking_exit = 77;
 
 using MakeCase = std::function<Case()>;
 
-/// Every case by name. Each file in cases/ has one function that adds its cases.
+/// All cases, each with its name. Each file in cases/ has one function that adds its cases.
 [[nodiscard]] const std::vector<std::pair<std::string, MakeCase>>& cases();
 void add_kernel_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all);
@@ -59,8 +60,8 @@ void add_memory_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_triton_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_library_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 
-/// Runs one case in this process: `mode` prepare, native, record or replay; results go to folder/<mode>.bin. Returns
-/// the exit code.
+/// Runs one case in this process. `mode`: prepare, native, record or replay. The results go to folder/<mode>.bin.
+/// Returns the exit code.
 [[nodiscard]] int run_child(const std::string& name, const std::string& mode, const std::string& folder);
 
 /// The stream that a callable enqueues on.

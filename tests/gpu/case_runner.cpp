@@ -16,7 +16,7 @@ std::string& the_prepared_folder()
     return folder;
 }
 
-/// Values of a type, small enough that products do not overflow; the same in every process.
+/// Values of a type. They are small enough that products do not overflow, and the same in every process.
 std::vector<std::byte> contents(const Memory& memory, std::uint32_t seed)
 {
     std::mt19937 random{seed};
@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// In the replaying process, allocates in another order and with other neighbours, so that all addresses differ.
+    /// The replaying process allocates in another order, and further memory in between, so that all addresses differ.
     void allocate()
     {
         if (m_mode == Mode::replay)
@@ -126,8 +126,9 @@ private:
             check(outcome, i == 0 ? first : later, function);
         }
     }
-    /// Whether the call was only a preparation: the callable made something for later calls (a library's handle, a
-    /// module) outside the recorder's stream, or it works together with the outside. The next call is recorded.
+    /// Whether the call was not recorded because it prepared something: outside the recorder's stream, the callable
+    /// made an object for later calls (a library's handle, a module), or it works together with other code. The next
+    /// call is recorded.
     [[nodiscard]] bool set_up_only(Outcome outcome, const Function& function) const
     {
         if (m_mode == Mode::native) return false;
@@ -150,7 +151,7 @@ private:
         if (outcome == Outcome::refused && reason.find(m_case.refusal) == std::string::npos)
             throw std::runtime_error("refused for '" + reason + "', expected '" + m_case.refusal + "'");
     }
-    /// The recording process replays too: the same contents must give the same results.
+    /// The recording process replays, too: calls with the same contents must give the same results.
     void call_again(Function& function)
     {
         const auto first = results();

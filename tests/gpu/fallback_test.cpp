@@ -1,4 +1,5 @@
-// G1 on the device itself: when the driver refuses something, only the cache loses; the caller's result stays right.
+// Promise G1 on a real device: when the driver refuses a call, only the cache loses something; the caller's result
+// stays right.
 #include <algorithm>
 
 #include "cache_options.hpp"
@@ -33,7 +34,8 @@ protected:
         device.synchronize();
         return y.read<float>();
     }
-    /// Replaces the images of every entry by other bytes with right digests and seals, as if recorded like this.
+    /// In every entry, replaces the images by other bytes with right digests and seals, as if the entry was recorded
+    /// with them.
     void replace_images(const Bytes& image)
     {
         auto store = *store::LocalStore::open(dir.path() / "cache");
@@ -65,7 +67,8 @@ TEST_F(Fallback, AnImageThatTheDriverRefusesRunsTheFunctionAndSaysWhy)
         ASSERT_EQ(wrap(cache, 3)({}), Outcome::recorded);
         ASSERT_EQ(result(), std::vector<float>(k_count, 3.0F));
     }
-    // A cubin's architecture is in the ELF header's flags: sm_90 becomes sm_50, which no supported driver runs here.
+    // The architecture of a cubin is in the flags of its ELF header. Here sm_90 becomes sm_50, which no supported
+    // driver runs on this device.
     Bytes other = Native::compile(k_kernels);
     for (const std::size_t at : {48U, 49U, 50U})
         if (std::to_integer<int>(other[at]) == 90) other[at] = std::byte{50};
@@ -96,7 +99,7 @@ TEST_F(Fallback, AnImageThatIsNoDeviceCodeRunsTheFunction)
     EXPECT_EQ(cache.statistics().cache_faults, 1U);
 }
 
-/// Takes all device memory, in pieces down to the smallest that the driver gives.
+/// Allocates all device memory, in pieces of decreasing size down to the smallest that the driver gives.
 class Hog {
 public:
     Hog()
@@ -132,7 +135,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
     Cache cache{options()};
     Function f = wrap(cache, k_nodes);
     {
-        Buffer warm = device.allocate(4096); // and loads the code, which the function itself needs
+        Buffer warm = device.allocate(4096); // also loads the code that the function itself needs
         device.stream().launch(program, "add_one", {.grid = {8, 1, 1}, .block = {128, 1, 1}}, warm.memory().address,
                                static_cast<std::int32_t>(k_count));
         device.synchronize();
@@ -146,7 +149,7 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
     f({});
     EXPECT_EQ(result(), std::vector<float>(k_count, 3.0F * k_nodes));
 
-    Cache later{options()}; // the entry is unchanged
+    Cache later{options()}; // the entry must be unchanged
     Function g = wrap(later, k_nodes);
     EXPECT_EQ(g({}), Outcome::replayed) << g.report().reason;
     EXPECT_EQ(result(), std::vector<float>(k_count, 4.0F * k_nodes));

@@ -1,4 +1,4 @@
-// Many nodes, many edges, edge data.
+// Graphs with many nodes, with many edges, and with edge data.
 #include <array>
 #include <chrono>
 #include <iostream>

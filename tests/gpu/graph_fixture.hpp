@@ -1,4 +1,5 @@
-// Graphs that were made or captured with the driver's own API; the backend's parts read them and build them again.
+// Tests with graphs that the driver's own API made or captured. The backend's parts read these graphs and build them
+// again.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ namespace warmgraph::test {
 using namespace backends; // NOLINT: these tests are about what is in it
 using cuda::NativeGraph;
 
-inline constexpr unsigned k_count = 1U << 12; ///< elements of a test's memory
+inline constexpr unsigned k_count = 1U << 12; ///< number of elements of a test's memory
 inline constexpr unsigned k_block = 128;
 
 inline constexpr const char* k_kernels = R"(
@@ -54,7 +55,7 @@ extern "C" __global__ void second_of_pair(int* y, int n) {
 }
 )";
 
-/// One per process, because a context costs 0.2 s.
+/// The device for all tests of a process, because making a context takes 0.2 s.
 class Gpu {
 public:
     static Gpu& instance()
@@ -89,7 +90,7 @@ private:
     }
 };
 
-/// Instantiates like Device::instantiate, without a device.
+/// Makes a builder in the same way as Device::instantiate, but without a device.
 inline Result<std::unique_ptr<cuda::CudaGraphBuilder>> builder_of(cuda::Core& core, const RawGraph& raw)
 {
     auto builder = cuda::CudaGraphBuilder::begin(core, raw.nodes.size());
@@ -183,7 +184,8 @@ protected:
         return values;
     }
 
-    /// Reads the graph, builds it, and reads it again: both must be the same. Returns it.
+    /// Reads the graph, builds it, and reads the built graph. Expects that both readings are the same, and returns the
+    /// reading.
     RawGraph expect_read_back(const NativeGraph& original) const
     {
         RawGraph first = read(original);
@@ -194,7 +196,7 @@ protected:
             EXPECT_TRUE(second.nodes[i] == first.nodes[i]) << "node " << i;
         return first;
     }
-    /// Also expects that both change `y` in the same way.
+    /// The same as expect_read_back(), and expects that the original and the built graph change `y` in the same way.
     RawGraph expect_same(const NativeGraph& original) const
     {
         RawGraph raw = expect_read_back(original);

@@ -1,4 +1,4 @@
-// Kernel nodes: every attribute, both parameter forms.
+// Kernel nodes with every attribute, and with both forms of parameters.
 #include <cstring>
 
 #include "graph/launch_attributes.hpp"
@@ -21,7 +21,7 @@ protected:
         return attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                          [&](auto& value) { value.clusterDim = {blocks, 1, 1}; });
     }
-    /// The bytes of an attribute of the graph's only node.
+    /// The bytes of an attribute of the only node in the graph.
     static Bytes held(const RawGraph& graph, std::uint32_t id)
     {
         for (const RawAttribute& found : std::get<RawKernel>(graph.nodes.at(0).work).attributes)
@@ -34,7 +34,7 @@ protected:
             if (found.id == id) return found.value;
         return -1000;
     }
-    /// Captures `touch` with an attribute, and expects exactly its bytes in the node.
+    /// Captures `touch` with an attribute, and expects exactly the bytes of this attribute in the node.
     void expect_kept(const CUlaunchAttribute& wanted)
     {
         const RawGraph raw = expect_same(capture([&] { touch(stream, y, 4, {wanted}); }));
@@ -73,7 +73,7 @@ TEST_F(GraphKernels, KeepAClusterOfSixteen)
     expect_kept(cluster(16));
     native.check(driver.cuFuncSetAttribute(function("touch"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0),
                  "cuFuncSetAttribute");
-    const auto restored = take(make_exec(gpu.core, raw)); // sets the attribute again
+    const auto restored = take(make_exec(gpu.core, raw)); // must set the attribute again
     EXPECT_EQ(contents_after(*restored), contents_after(*take(cuda::CudaGraphExec::adopt(gpu.core, captured.get()))));
     native.check(driver.cuFuncSetAttribute(function("touch"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0),
                  "cuFuncSetAttribute");
@@ -150,7 +150,7 @@ TEST_F(GraphKernels, RaiseTheLimitOfDynamicSharedMemory)
     const RawGraph raw = expect_same(captured);
     EXPECT_EQ(std::get<RawKernel>(raw.nodes.at(0).work).shared_bytes, static_cast<std::uint32_t>(k_bytes));
     EXPECT_EQ(function_attribute(raw, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), k_bytes);
-    set(0); // like a new process
+    set(0); // as in a new process
     const auto restored = take(make_exec(gpu.core, raw));
     const auto as_it_is = take(cuda::CudaGraphExec::adopt(gpu.core, captured.get()));
     EXPECT_EQ(contents_after(*restored), contents_after(*as_it_is));
@@ -207,7 +207,7 @@ TEST_F(GraphKernels, TakeOnePackedBuffer)
                      "cuLaunchKernelEx");
     }));
     const auto& kernel = std::get<RawKernel>(raw.nodes.at(0).work);
-    // The driver may return either form; the bytes must be there.
+    // The driver may return the parameters in either form; the bytes must be in the result.
     const Bytes& first = kernel.params.at(0).value;
     EXPECT_EQ(load<std::uint64_t>(first), y);
     EXPECT_EQ(first.size(), kernel.packed ? sizeof packed : sizeof y);

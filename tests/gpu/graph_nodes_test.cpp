@@ -1,11 +1,13 @@
-// All other kinds of nodes: copies, fills, events, host functions, child graphs, allocations; and refused nodes.
+// Nodes of all other kinds (copies, fills, events, host functions, child graphs, allocations), and nodes that are
+// refused.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
 #include "graph_fixture.hpp"
 
-// Finds by the plain name (# sees it before the header's macros), with the type of the version that the macros choose.
+// Finds a driver function by its plain name. The type is that of the version that the header's macros choose (#name is
+// not expanded by these macros).
 #define WARMGRAPH_FIND(name) native.find<decltype(&::name)>(#name)
 
 namespace warmgraph::test::graph_nodes_test {
@@ -193,8 +195,8 @@ TEST_F(GraphNodes, InlineChildGraphsOfChildGraphs)
     add_touch(outer.get(), y, 7, {child, nested});
     add_touch(outer.get(), a, 8, {child});
     const RawGraph raw = expect_same(outer);
-    // Two nodes before, two first, two last, three after: each group gets an empty node. Middle's inner graph needs
-    // none.
+    // The child has two nodes before it, two first nodes, two last nodes and three nodes after it: each of these groups
+    // is joined by an empty node. The inner graph of `middle` needs no empty node.
     ASSERT_EQ(raw.nodes.size(), 2U + (1 + 2 + 1) + 4 + 2);
     EXPECT_EQ(std::ranges::count_if(raw.nodes,
                                     [](const RawNode& node) { return std::holds_alternative<RawEmpty>(node.work); }),
@@ -229,7 +231,7 @@ TEST_F(GraphNodes, GiveAllocationsAndTheirFreesAsRanges)
     EXPECT_GE(raw.allocations[0].memory.size, k_count * 4U);
     EXPECT_TRUE(std::holds_alternative<RawEmpty>(raw.nodes[0].work));
     EXPECT_TRUE(std::holds_alternative<RawEmpty>(raw.nodes[4].work));
-    // With our memory in its place, the graph does the same.
+    // With our own memory in place of the graph's allocation, the graph must do the same.
     const CUdeviceptr arena = allocate();
     std::get<RawCopy>(raw.nodes[1].work).destination = Address::from_flat(arena);
     std::memcpy(std::get<RawKernel>(raw.nodes[2].work).params[0].value.data(), &arena, sizeof arena);
@@ -323,7 +325,7 @@ TEST_F(GraphNodes, WaitForAndWriteSingleWords)
         {{wait_32, at + 4, 40, 0}, {write_64, at + 16, 0x0000'0007'0000'0009, 0}, {write_32, at + 24, 11, 0}}};
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[1].work), (RawMemoryOperations{{{write_32, at + 4, 41, 0}}}));
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[2].work), expected);
-    // An update with another address and value must give the same as an exec that is built with them.
+    // Updating an exec with another address and value must give the same as building an exec with them.
     const auto updated = take(make_exec(gpu.core, raw));
     auto& changed = std::get<RawMemoryOperations>(raw.nodes[2].work);
     changed.operations[1].address = at + 400;

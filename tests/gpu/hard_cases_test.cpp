@@ -1,5 +1,5 @@
-// Each hard case: recorded in one process, restored in another at other addresses, compared with a native run in a
-// third, and restored once more under compute-sanitizer when that is installed.
+// Each hard case is recorded in one process and restored in another, at other addresses. The results are compared with
+// a native run in a third process. If compute-sanitizer is installed, the case is restored once more under it.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -59,7 +59,7 @@ TEST_P(HardCase, IsRecordedInOneProcessAndRestoredInAnother)
     const auto native = read(folder.path().string() + "/native.bin");
     const auto recorded = read(folder.path().string() + "/record.bin");
     const auto replayed = read(folder.path().string() + "/replay.bin");
-    // Refused cases are left out: with the tool, which holds CUPTI, they would be refused for another reason.
+    // Not for refused cases: compute-sanitizer uses CUPTI, so they would be refused for another reason.
     if (const auto prefix = memcheck(); !prefix.empty() && work.expected == Outcome::recorded) {
         EXPECT_EQ(run_self({GetParam(), "replay", folder.path().string()}, prefix), 0) << "memcheck";
     }
@@ -72,7 +72,7 @@ TEST_P(HardCase, IsRecordedInOneProcessAndRestoredInAnother)
         EXPECT_TRUE(native == replayed);
         return;
     }
-    const DType dtype = work.memory.back().dtype; // the results of a case with a tolerance have one type
+    const DType dtype = work.memory.back().dtype; // in a case with a tolerance, all results have the same type
     for (std::size_t i = 0; i < native.size() / size_of(dtype); ++i) {
         const float expected = value_at(native, i, dtype);
         const auto limit = static_cast<float>(work.tolerance * std::max(1.0, std::abs(static_cast<double>(expected))));

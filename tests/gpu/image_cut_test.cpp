@@ -1,4 +1,4 @@
-// Device code from the tracker, cut down, loaded and run: only the driver can show that it works.
+// Device code that the tracker kept is cut down, loaded and run. Only the driver can show that the cut code works.
 #include <array>
 #include <initializer_list>
 #include <memory>
@@ -49,7 +49,7 @@ constexpr std::size_t k_threads = 64;
 
 class Images : public testing::Test {
 protected:
-    // Must come before this process loads other device code.
+    // Must run before this process loads other device code.
     static void SetUpTestSuite()
     {
         s_device = take(make_cuda_backend()->open("0"));
@@ -162,7 +162,7 @@ TEST_F(Images, OfAProductOfCublasAreCutAndRun)
     const auto sgemm = reinterpret_cast<Sgemm>(::dlsym(library, "cublasSgemm_v2"));
     ASSERT_TRUE(create != nullptr && set_stream != nullptr && sgemm != nullptr);
 
-    static_cast<void>(Native::instance()); // makes the context current in this thread
+    static_cast<void>(Native::instance()); // makes the device's context current in this thread
     constexpr int k_side = 256;
     constexpr std::size_t k_bytes = sizeof(float) * k_side * k_side;
     const MemoryRef a = take(s_device->allocate(k_bytes)), b = take(s_device->allocate(k_bytes)),
@@ -176,7 +176,7 @@ TEST_F(Images, OfAProductOfCublasAreCutAndRun)
     void* handle = nullptr;
     ASSERT_EQ(create(&handle), 0);
     ASSERT_EQ(set_stream(handle, stream->native()), 0);
-    // Without its own workspace, cuBLAS would allocate one inside the captured graph.
+    // Without a workspace, cuBLAS would allocate one inside the captured graph.
     const auto set_workspace =
         reinterpret_cast<int (*)(void*, void*, std::size_t)>(::dlsym(library, "cublasSetWorkspace_v2"));
     ASSERT_NE(set_workspace, nullptr);

@@ -1,4 +1,4 @@
-// Restored graphs are made and destroyed: memory does not grow, and threads do not disturb each other.
+// Makes and destroys restored graphs: memory must not grow, and threads must not disturb each other.
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -24,7 +24,7 @@ constexpr Launch k_launch{.grid = {8, 1, 1}, .block = {128, 1, 1}};
 class Lifetimes : public testing::Test {
 protected:
     [[nodiscard]] CacheOptions options() const { return cache_options("lifetimes", dir.path() / "cache"); }
-    /// y = a + 2 b through scratch memory and a copy, so that every kind of slot is used.
+    /// The function y = a + 2 b. It goes through scratch memory and a copy, so that the graph has every kind of slot.
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name = "add") const
     {
         Spec spec;
@@ -78,7 +78,8 @@ TEST_F(Lifetimes, AThousandRoundsOfLoadingAndDestroyingGrowNothing)
         }
     }
     EXPECT_EQ(y.read<float>(), std::vector<float>(k_count, 3.0F));
-    // 800 rounds: a leak of one page per round would be 3.1 MiB, of one 2 MiB chunk on the device 1.6 GiB.
+    // After 800 rounds, a leak of one page per round would be 3.1 MiB; a leak of one 2 MiB chunk on the device would be
+    // 1.6 GiB.
     EXPECT_LT(resident_kib() - host, 2048);
     EXPECT_LE(free, free_device_memory() + (4U << 20U));
 }
@@ -118,7 +119,7 @@ TEST_F(Lifetimes, EightThreadsRestoreAtOnce)
     EXPECT_EQ(failures, std::vector<std::string>(8));
 }
 
-/// Every shape has its own exec and must get it, in any order of opening.
+/// Each shape has its own exec. A call must use its shape's exec, in whatever order the execs were opened.
 TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
 {
     constexpr std::int64_t k_shapes = 64;
@@ -132,7 +133,7 @@ TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
             const auto count = static_cast<std::int32_t>(r.sizes("a")[0]);
             const Launch launch{.grid = {static_cast<std::uint32_t>(count) / k_block, 1, 1}, .block = {k_block, 1, 1}};
             const Address sum = r.alloc("sum", static_cast<std::uint64_t>(count) * 4);
-            for (std::int32_t i = 0; i < 4 + count / 100; ++i) // gives graphs of different lengths
+            for (std::int32_t i = 0; i < 4 + count / 100; ++i) // the graphs get different lengths
                 r.stream().launch(program, "add", launch, i == 0 ? r["a"] : sum, r["b"], sum, count, 2.0F);
             r.stream().copy(r["y"], sum, static_cast<std::uint64_t>(count) * 4);
         });
@@ -160,14 +161,14 @@ TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
     Function f = any_size(cache);
     const Preload preload = cache.preload({.wait = PreloadWait::all});
     EXPECT_EQ(preload.progress().loaded, static_cast<std::size_t>(k_shapes));
-    std::filesystem::remove_all(dir.path() / "cache"); // nothing is read from now on
+    std::filesystem::remove_all(dir.path() / "cache"); // from now on, nothing can be read from the cache
     for (int round = 0; round < 2; ++round)
         for (std::int64_t i = 0; i < k_shapes; ++i) // 37 and 64 have no common divisor, so every shape is called once
             ASSERT_EQ(call(f, i * 37 % k_shapes, static_cast<float>(i + round)), Outcome::replayed);
     EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
 }
 
-/// There is no scratch memory, whose release would wait: only the driver keeps the code alive.
+/// The function has no scratch memory, whose release would wait for the work. So only the driver keeps the code alive.
 TEST_F(Lifetimes, AFunctionAndItsCacheMayGoWhileTheirWorkRuns)
 {
     const Program slow = device.program("slow", R"(
@@ -192,8 +193,8 @@ extern "C" __global__ void slow(float* y) {
     EXPECT_EQ(y.read<float>(), std::vector<float>(k_count, 20.0F));
 }
 
-/// The driver cannot update a copy of several rows in an exec. So each call makes another exec while earlier launches
-/// still run; there are more calls than kept execs.
+/// The driver cannot update a copy of several rows in an exec. So each call makes a new exec while earlier launches
+/// still run. There are more calls than execs that are kept.
 TEST_F(Lifetimes, ExecsThatAreReplacedFinishTheirLaunches)
 {
     constexpr std::size_t k_row = 200, k_rows = k_count * 4 / (2 * k_row);

@@ -1,4 +1,4 @@
-// The CUDA driver for tests that capture natively, like any application, without warmgraph's API.
+// Calls the CUDA driver directly, for tests that capture natively, like any application without warmgraph's API.
 #pragma once
 
 #include <string>
@@ -7,38 +7,38 @@
 
 #include <cuda.h>
 
-#include "device/driver.hpp" // the backend's table of entry points
+#include "device/driver.hpp" // the backend's table of driver functions
 #include "warmgraph/base/bytes.hpp"
 
 namespace warmgraph::test {
 
 using backends::cuda::Driver;
 
-/// Throws std::runtime_error with the call's name and the driver's text.
+/// The driver's functions for tests. They throw std::runtime_error with the name of the call and the driver's text.
 class Native {
 public:
-    /// The device's primary context, made current in the calling thread. One per process.
+    /// Makes the device's primary context current in the calling thread. There is one object for each process.
     [[nodiscard]] static const Native& instance();
 
     [[nodiscard]] const Driver& driver() const noexcept { return *m_driver; }
     void check(CUresult status, const char* call) const;
-    /// An entry point that the backend does not use: native.find<decltype(&cuFoo)>("cuFoo").
+    /// A driver function that the backend does not use: native.find<decltype(&cuFoo)>("cuFoo").
     template <class T>
     [[nodiscard]] T find(const char* name) const
     {
         return reinterpret_cast<T>(find_address(name));
     }
 
-    /// NVRTC: CUDA C++ to a cubin of this device's architecture. Kernels are extern "C".
+    /// Compiles CUDA C++ with NVRTC to a cubin for this device's architecture. Kernels must be extern "C".
     [[nodiscard]] static Bytes compile(std::string_view source, std::string_view options = "");
-    /// The same, compiled separately and then linked, like nvcc with -rdc=true.
+    /// Compiles in the same way, but as separate code that is then linked, like nvcc with -rdc=true.
     [[nodiscard]] Bytes compile_and_link(std::string_view source) const;
     [[nodiscard]] int compute_capability() const; ///< e.g. 90
     [[nodiscard]] CUmodule load(ByteView cubin) const;
     [[nodiscard]] CUfunction function(CUmodule module, const char* name) const;
-    [[nodiscard]] CUstream stream() const; ///< a new one, never destroyed: tests are short
+    [[nodiscard]] CUstream stream() const; ///< a new stream, which is never destroyed, because tests are short
 
-    /// A plain launch.
+    /// Launches a kernel without launch attributes.
     void launch(CUstream stream, CUfunction function, unsigned grid, unsigned block, std::vector<void*> params,
                 unsigned shared_bytes = 0, std::vector<CUlaunchAttribute> attributes = {}) const;
     void event_record(CUevent event, CUstream stream) const;

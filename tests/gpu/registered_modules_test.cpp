@@ -1,4 +1,5 @@
-// Modules that the process loaded itself: replays run them, so that they see the host's changes of variables.
+// Modules that the process itself has loaded. Replays run these modules, so that they see when the host changes
+// variables.
 
 #include "cache_options.hpp"
 #include "native.hpp"
@@ -17,7 +18,7 @@ extern "C" __global__ void unused(float* y) { y[0] = 0; })";
 
 class RegisteredModules : public testing::Test {
 protected:
-    /// A module that this process loads, with factor 2 and offset 7. Loaded before the tracker keeps device code.
+    /// Loads a module with factor 2 and offset 7, before the tracker begins to keep device code.
     RegisteredModules()
     {
         const Native& native = Native::instance();
@@ -44,7 +45,7 @@ protected:
         result.version = "1";
         return result;
     }
-    /// Calls with x = 3 and returns the value of every element of y.
+    /// Calls with the value 3 in all elements of x. Returns the value of all elements of y.
     [[nodiscard]] float call(Function& function, Outcome expected) const
     {
         const Buffer x = device.upload<float>(std::vector<float>(k_count, 3)), y = device.allocate(k_count * 4);
@@ -84,7 +85,7 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         write("factor", 4.0F);
         EXPECT_EQ(call(function, Outcome::replayed), 21);
     }
-    for (const Policy policy : {Policy::read_only, Policy::read_write}) { // the second must not harm the entry
+    for (const Policy policy : {Policy::read_only, Policy::read_write}) { // the second cache must not harm the entry
         Cache cache{options(policy)};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";

@@ -1,4 +1,4 @@
-// External semaphores shared with another API: Vulkan's timelines, signalled and read by the host.
+// External semaphores that are shared with another API: Vulkan's timelines, which the host signals and reads.
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -38,7 +38,7 @@ std::array<std::byte, 16> identity_of_device()
     return bytes;
 }
 
-/// A timeline, and CUDA's handle of it.
+/// A timeline of Vulkan, and CUDA's handle for it.
 class Shared {
 public:
     Shared(Vulkan& vulkan, std::uint64_t value) : m_timeline(take(vulkan.timeline(value)))
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] CUexternalSemaphore handle() const noexcept { return m_handle; }
     [[nodiscard]] std::uint64_t value() const { return take(m_timeline->value()); }
     void signal(std::uint64_t value) { take(m_timeline->signal(value)); }
-    /// Enqueues a wait, like a library or an application.
+    /// Enqueues a wait, as a library or an application does.
     void enqueue_wait(std::uint64_t value, void* stream) const
     {
         CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params{};
@@ -100,7 +100,7 @@ protected:
         result.semaphores = {{"ready", ready.handle()}, {"shown", shown.handle()}};
         return result;
     }
-    /// Waits until the frame is ready, computes y = x + 1, and signals that the frame may be shown.
+    /// The function waits until the frame is ready, computes y = x + 1, and signals that the frame may be shown.
     [[nodiscard]] Function wrap(Cache& cache, const Shared& ready, const Shared& shown) const
     {
         return cache.wrap("frame", device, spec(ready, shown), [this, &ready, &shown](Recorder& r) {
@@ -140,7 +140,7 @@ TEST_F(GpuSemaphores, AreMetOncePerCallWhetherItIsRecordedOrReplayedElsewhere)
         Shared ready{*vulkan, 5}, shown{*vulkan, 0};
         Cache cache{options()};
         Function f = wrap(cache, ready, shown);
-        // A signal during recording would have this call's value, which must not be signalled twice.
+        // A signal during recording would have the value of this call, which must not be signalled twice.
         expect_call(f, ready, shown, 10, Outcome::eager); // the call does not wait for its answer
         expect_call(f, ready, shown, 11, Outcome::recorded);
         expect_call(f, ready, shown, 12, Outcome::replayed);
@@ -170,8 +170,8 @@ TEST_F(GpuSemaphores, AWaitHoldsTheWorkUntilTheHostSignals)
         EXPECT_EQ(y.read<int32_t>(), counting(41));
         EXPECT_EQ(shown.value(), frame);
     };
-    expect_call(f, ready, shown, 1, Outcome::eager); // compiles and loads, which waits for all work on the device
-    call_and_signal_afterwards(2, Outcome::eager);   // recording here would wait for this thread
+    expect_call(f, ready, shown, 1, Outcome::eager); // compiles and loads: both wait for all work on the device
+    call_and_signal_afterwards(2, Outcome::eager);   // if this call was recorded, it would wait for this thread
     expect_call(f, ready, shown, 3, Outcome::recorded);
     call_and_signal_afterwards(4, Outcome::replayed);
 }
@@ -207,7 +207,7 @@ TEST_F(GpuSemaphores, AnAdoptedGraphIsVerifiedWithoutThemAndFollowsTheFrame)
     const Adoption adoption{.first = captured(x, pool, y, ready, shown, 40),
                             .second = captured(x2, moved_pool, moved_y, ready2, shown2, 47)};
     Cache cache{options()};
-    Function f = cache.adopt("copy", device, spec(ready, shown), adoption); // would hang if it ran a wait
+    Function f = cache.adopt("copy", device, spec(ready, shown), adoption); // would hang if the adoption ran a wait
     EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
     for (const Shared* one : {&ready, &shown, &ready2, &shown2}) EXPECT_EQ(one->value(), 0U);
     EXPECT_EQ(y.read<int32_t>(), counting(0)) << "the caller's memory is put back";

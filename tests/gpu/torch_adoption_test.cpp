@@ -1,4 +1,4 @@
-// A graph captured by PyTorch, adopted through the C interface from Python, replayed here at other addresses.
+// PyTorch captures a graph, Python adopts it through the C interface, and this program replays it at other addresses.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path of a script or of the shared library, beside this program or in the source tree.
+/// The path of a script or of the shared library. It is beside this program, or in the source tree.
 fs::path beside(const char* name) { return fs::read_symlink("/proc/self/exe").parent_path() / name; }
 
 std::vector<std::byte> read(const fs::path& path)
@@ -49,7 +49,7 @@ protected:
     TempDir folder;
 };
 
-/// Python's files, used in this process at other addresses and without PyTorch.
+/// Replays from the files that Python wrote, in this process, at other addresses and without PyTorch.
 class Replayed {
 public:
     explicit Replayed(const fs::path& folder) : m_folder(folder)
@@ -70,7 +70,7 @@ public:
         m_spec.inputs = {input("x", bf16, {rows, columns})};
         m_spec.outputs = {output("out", bf16, {rows, columns})};
     }
-    /// Loads, replays once, prints the phases, and compares with PyTorch's own replay.
+    /// Loads the entry, replays it once, prints the phases, and compares the results with PyTorch's own replay.
     void run()
     {
         const CacheOptions options = cache_options("torch-block", m_folder / "cache");
@@ -98,7 +98,7 @@ private:
         }
         std::printf("  largest difference %g of %g\n", worst, largest);
         EXPECT_GT(largest, 0.5);
-        EXPECT_LE(worst, largest * 0.02); // bf16 rounding: 1/256 of a value, several times
+        EXPECT_LE(worst, largest * 0.02); // bf16 rounds by up to 1/256 of a value, here several times
     }
 
     fs::path m_folder;
@@ -108,7 +108,8 @@ private:
     std::map<std::string, Buffer> m_memory;
 };
 
-/// Eager models of transformers and torchvision, training, sampling, an FFT, dropout. The log has their table.
+/// Adopts eager models of transformers and torchvision, training, sampling, an FFT and dropout. The log has their
+/// table.
 TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
 {
     const std::string command = "python3 " + beside("torch/models.py").string() + " " +
@@ -131,7 +132,7 @@ bool unpack_wheel(const fs::path& folder)
     return false;
 }
 
-/// Runs a script of the Python package's tests, with the wheel, or with the sources and library beside this program.
+/// Runs a test script of the Python package, with the wheel or with the sources and the library beside this program.
 int run_with_package(const std::string& script)
 {
     const TempDir folder;
@@ -148,14 +149,14 @@ int run_with_package(const std::string& script)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The Python package: one process records each function, and the next one replays it. The log has the table.
+/// Tests the Python package: one process records each function, and the next one replays it. The log has the table.
 TEST(TorchFunctions, AreReplayedInTheNextProcessWithoutACompiler)
 {
     if (std::system("python3 -c 'import torch, transformers'") != 0) WARMGRAPH_SKIP_LACKING("PyTorch and transformers");
     EXPECT_EQ(run_with_package("cases.py"), 0);
 }
 
-/// Programs that capture graphs themselves: two processes record them, and a third serves them. The log has the table.
+/// Programs capture graphs themselves: two processes record them, and a third serves them. The log has the table.
 TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
 {
     if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
@@ -164,7 +165,7 @@ TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
 }
 
 #ifdef SERVE_BINARY
-/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and C++.
+/// Tests samples/serve: PyTorch records a language model; Python without PyTorch, and C++, generate the same tokens.
 TEST(TorchServing, NeedsNoPyTorch)
 {
     if (std::system("python3 -c 'import torch, transformers, safetensors'") != 0)
@@ -183,7 +184,7 @@ TEST_F(TorchAdoption, ProvenByTwoCapturesItReplaysWithoutPyTorch)
     Replayed{folder.path()}.run();
 }
 
-/// One token through sixteen layers: about 180 kernels of Triton, cuBLASLt and the fused attention.
+/// Replays one token through sixteen layers: about 180 kernels of Triton, cuBLASLt and the fused attention.
 TEST_F(TorchAdoption, ADecodeStepOfSixteenLayersIsReplayed)
 {
     ::setenv("WG_TORCH_LAYERS", "16", 1);

@@ -41,7 +41,7 @@ void make_current(CUcontext context)
     native.check(native.find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent")(context), "cuCtxSetCurrent");
 }
 
-/// The primary context, retained while the device is open.
+/// The primary context of a device. It is retained while the device is open.
 CUcontext primary_context(CUdevice device)
 {
     CUcontext context = nullptr;
@@ -63,7 +63,7 @@ std::vector<float> counting(float first)
     return values;
 }
 
-/// A device with the function's memory: y = x + 1, through scratch memory.
+/// A device with the memory of a function y = x + 1, which uses scratch memory.
 struct Place {
     explicit Place(const std::string& id) : device{id} {}
     Place(const Place&) = delete;
@@ -83,7 +83,7 @@ struct Place {
     }
     struct Called {
         Outcome outcome = Outcome::eager;
-        bool is_right = false; ///< the result
+        bool is_right = false; ///< whether the result is right
     };
     Called call(Function& function, float first)
     {
@@ -96,12 +96,12 @@ struct Place {
     Device device;
     Program program = device.program("add", k_kernels);
     Buffer x = device.allocate(k_bytes), y = device.allocate(k_bytes);
-    std::vector<CUcontext> seen; ///< contexts that were current in the callable
+    std::vector<CUcontext> seen; ///< the contexts that were current in the callable
 };
 
-// --- two devices
+// --- Two devices
 
-/// The report of a process of its own about its first call on `device`. That process checks the result.
+/// The report that another process made about its first call on `device`. That process also checks the result.
 struct Answer {
     std::string outcome, reason;
 };
@@ -122,7 +122,8 @@ int answer(const fs::path& folder, const std::string& device)
     }
 }
 
-/// `visible`: the only device that the process sees, in CUDA_VISIBLE_DEVICES' form; empty: all devices.
+/// Makes the first call in a new process. `visible`: the only device that the process can use, in the form of
+/// CUDA_VISIBLE_DEVICES; empty: all devices.
 Answer ask_process(const fs::path& folder, const std::string& device, const std::string& visible = "")
 {
     const std::vector<std::string> narrowed{"/usr/bin/env", "CUDA_VISIBLE_DEVICES=" + visible};
@@ -136,7 +137,7 @@ Answer ask_process(const fs::path& folder, const std::string& device, const std:
     return result;
 }
 
-/// "GPU-...", the form of CUDA_VISIBLE_DEVICES, which does not depend on this process's own setting.
+/// The device's id "GPU-...", as CUDA_VISIBLE_DEVICES accepts it. It does not depend on this process's own setting.
 std::string uuid_of(CUdevice device)
 {
     CUuuid uuid{};
@@ -192,7 +193,7 @@ TEST_F(TwoDevices, RecordAndReplayByTurnsInOneThreadWhoseContextStays)
     for (std::size_t at = 0; at < 2; ++at) EXPECT_THAT(places[at]->seen, Each(primary[at])) << at;
 }
 
-/// Every tensor is guarded by the device's name, and another process may give this name to another device.
+/// Guards compare the device's name for each tensor, and another process may give this name to another device.
 TEST_F(TwoDevices, AnEntryOfOneIsAMissOnTheOtherAndAHitWhereThatHasItsName)
 {
     EXPECT_EQ(ask_process(dir.path(), "cuda:0").outcome, "recorded");
@@ -246,9 +247,9 @@ TEST_F(TwoDevices, RestoreAndReplayAtOnceEachInAThreadOfItsOwn)
     EXPECT_EQ(failures, (std::array<std::string, 2>{}));
 }
 
-// --- two contexts of one device
+// --- Two contexts of one device
 
-/// A context of the caller, which is current in its thread while this object lives.
+/// A context that the caller made. It is current in its thread while this object lives.
 class OtherContext {
 public:
     OtherContext()
@@ -294,7 +295,7 @@ TEST_F(TwoContexts, RecordingAndReplayingGoOnInThePrimaryOneAndTheCallersStays)
 TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
 {
     Place place{"cuda:0"};
-    place.device.prepare_recording(); // the code is known, so that only the context makes the call fail
+    place.device.prepare_recording(); // with this the code is known, so that only the context can make the call fail
     const Native& native = Native::instance();
     const Driver& driver = native.driver();
     const Bytes cubin = Native::compile(k_kernels);

@@ -15,7 +15,7 @@
 namespace warmgraph::test {
 namespace {
 
-// The loader if it is installed, else NVIDIA's driver itself: compute containers have only the driver.
+// Vulkan's loader if it is installed, else NVIDIA's driver itself: containers for computing have only the driver.
 constexpr std::array k_libraries{"libvulkan.so.1", "libGLX_nvidia.so.0", "libEGL_nvidia.so.0"};
 
 Result<void> check(const char* call, VkResult result)
@@ -29,11 +29,11 @@ public:
     /// Fails with not_found when the library is missing, has no entry point, or makes no instance.
     [[nodiscard]] static Result<std::shared_ptr<Instance>> open(const char* library)
     {
-        void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // never closed: drivers keep threads
+        void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // not closed, because drivers keep threads
         if (handle == nullptr) return fail(ErrorCode::not_found, "{}", ::dlerror());
         auto* get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vk_icdGetInstanceProcAddr"));
         if (get == nullptr) get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));
-        // Without the loader, the driver must be asked which interface version it has.
+        // Without the loader, the program must ask the driver itself which version of the interface it has.
         using Negotiate = VkResult (*)(std::uint32_t*);
         if (const auto negotiate =
                 reinterpret_cast<Negotiate>(::dlsym(handle, "vk_icdNegotiateLoaderICDInterfaceVersion"))) {

@@ -1,4 +1,4 @@
-// Vulkan semaphores that CUDA imports, with only the Vulkan calls that make them. No window and no queue is used.
+// Vulkan semaphores that CUDA can import. It uses only the Vulkan calls that make them, no window and no queue.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ public:
     VulkanTimeline(const VulkanTimeline&) = delete;
     VulkanTimeline& operator=(const VulkanTimeline&) = delete;
     virtual ~VulkanTimeline() = default;
-    /// A new file descriptor; the importing code owns it.
+    /// Returns a new file descriptor, which belongs to the code that imports it.
     [[nodiscard]] virtual Result<int> export_fd() = 0;
     [[nodiscard]] virtual Result<std::uint64_t> value() const = 0;
-    /// Signals from the host.
+    /// Signals the value from the host.
     [[nodiscard]] virtual Result<void> signal(std::uint64_t value) = 0;
 };
 

@@ -106,7 +106,7 @@ TEST(ExtentBytes, SaturatesInsteadOfWrapping)
 TEST(AliasGroups, UseTheExtentOfStridedTensors)
 {
     TensorArg column = bytes_at(1, 0, 3);
-    column.strides[0] = 100; // bytes 0, 100 and 200
+    column.strides[0] = 100; // the elements are then at bytes 0, 100 and 200
     EXPECT_THAT(groups({column, bytes_at(1, 150, 4), bytes_at(1, 201, 4)}), ElementsAre(0, 0, 2));
 }
 

@@ -89,7 +89,7 @@ TEST(CallGuard, RefusesEveryChangedPropertyAloneAndThenStillAcceptsTheRecordedCa
             change(tensors[i]);
             EXPECT_FALSE(r.guard.matches(tensors, r.bits)) << "tensor " << i;
             EXPECT_TRUE(r.guard.matches(r.tensors, r.bits));
-            EXPECT_FALSE(r.guard.moved()); // the refused call changed nothing
+            EXPECT_FALSE(r.guard.moved()); // the call that was refused has changed nothing
         }
     }
 }
@@ -99,7 +99,7 @@ TEST(CallGuard, RefusesChangedOverlap)
     Recorded r;
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits));
     auto apart = r.tensors;
-    apart[1].base = 9; // it lay inside tensor 0
+    apart[1].base = 9; // now outside of tensor 0, in which it was before
     EXPECT_FALSE(r.guard.matches(apart, r.bits));
     auto together = r.tensors;
     together[3].base = together[0].base;
@@ -108,7 +108,7 @@ TEST(CallGuard, RefusesChangedOverlap)
     EXPECT_TRUE(r.guard.matches(r.tensors, r.bits));
 }
 
-/// The second tensor lies 64 bytes behind the first one's start.
+/// The second tensor begins 64 bytes after the start of the first one.
 TEST(CallGuard, RefusesAnotherDistanceWhereItIsAGuardAndOnlyThere)
 {
     Recorded r;
@@ -116,7 +116,7 @@ TEST(CallGuard, RefusesAnotherDistanceWhereItIsAGuardAndOnlyThere)
     CallGuard anywhere{specs, r.values, 0};
     guard_distances(specs, r.tensors);
     CallGuard exact{specs, r.values, 0};
-    auto nearer = r.tensors; // same alignment and same overlaps
+    auto nearer = r.tensors; // has the same alignment and the same overlaps
     nearer[0].offset += 4096;
     nearer[1].offset += 4096;
     EXPECT_TRUE(exact.matches(nearer, r.bits)) << "both moved";
@@ -169,7 +169,7 @@ TEST(CallGuard, ExpectsTheRecordedOrdinalElseTheGivenOne)
     }
 }
 
-// --- compared with evaluate(describe(...)), the slow way to the same answer
+// --- Compared with evaluate(describe(...)), a slower way to the same answer
 
 class Randomness {
 public:
@@ -216,7 +216,7 @@ TEST(CallGuard, TensorsThatAreAsInTheLastAcceptedCallAreNotLookedAt)
     Recorded r;
     const std::vector<std::size_t> given{0, 2};
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
-    std::vector<TensorArg> others = r.tensors; // contradicts the number, which shows which tensors are compared
+    std::vector<TensorArg> others = r.tensors; // tensor 1 differs; this shows that only the given tensors are compared
     ++others[1].sizes[0];
     EXPECT_TRUE(r.guard.matches(others, r.bits, {5, given}));
     EXPECT_FALSE(r.guard.moved());
@@ -264,7 +264,7 @@ TEST(CallGuard, AnOverlapOfAGivenTensorWithAnotherIsFound)
     ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
     std::vector<TensorArg> call = r.tensors;
     call[3].base = 2;
-    call[3].offset = 256; // overlaps the third tensor, which is not in the given ones
+    call[3].offset = 256; // overlaps the third tensor, which is not among the given tensors
     EXPECT_FALSE(r.guard.matches(call, r.bits, {5, given}));
     call[3].offset = 4096;
     EXPECT_TRUE(r.guard.matches(call, r.bits, {5, given}));

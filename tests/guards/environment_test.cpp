@@ -1,4 +1,4 @@
-// The facts that all entries of a machine share, and whether this machine has the same.
+// Tests the facts that all entries of a machine share, and whether a machine has the same facts.
 #include <algorithm>
 
 #include "matchers.hpp"

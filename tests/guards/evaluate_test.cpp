@@ -45,7 +45,8 @@ TEST(Evaluate, NamesBothOfEveryPairOfChanges)
     for (const Mutation& first : few) {
         for (const Mutation& second : few) {
             if (first.fact == second.fact) continue;
-            // Removing a fact shifts the indices of later facts, so the later change is applied first.
+            // Removing a fact changes the indices of the facts after it. So the change that comes later in the list is
+            // made first.
             Guards now = recorded;
             const bool in_order = first.fact > second.fact;
             (in_order ? first : second).apply(now);
@@ -222,14 +223,14 @@ TEST(Evaluate, FactsAreTheSameInOneListOrInAnotherOrInNone)
     EXPECT_TRUE(evaluate(parts, whole).empty());
     parts.facts[1].value = "b\t2\nc\t4";
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.c"));
-    parts.facts[1].value = "b\t2\nc"; // not a list, but an ordinary fact with such a name
+    parts.facts[1].value = "b\t2\nc"; // this is not a list, but an ordinary fact whose name looks like a list's
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.b", "config.c", "config.z *"));
 }
 
 TEST(ComparedCount, CountsWhatEvaluateCompares)
 {
     const Guards guards = sample_guards();
-    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2 + 2); // all except advisory facts, plus two distances
+    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2 + 2); // all facts except advisory ones, and two distances
     for (const Mutation& mutation : test::all_mutations(guards)) {
         Guards now = guards;
         mutation.apply(now);

@@ -1,4 +1,4 @@
-// The declaration of a function as text, and back.
+// Writes the declaration of a function as text, and reads it back.
 #include <gtest/gtest.h>
 
 #include "warmgraph/guards/interface_text.hpp"

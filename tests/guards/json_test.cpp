@@ -11,7 +11,7 @@ TEST(GuardsJson, GivesBackWhatWasWritten)
     guards.facts[0].value = cachefmt::k_unknown;
     guards.values[0].bits = ~std::uint64_t{0};
     guards.tensors[0].strides = {-1};
-    guards.tensors[1].distance = 0; // distance 0 is another guard than no distance
+    guards.tensors[1].distance = 0; // a distance of 0 is another guard than no distance
     guards.tensors[2].distance = -64;
     const Result<Guards> read = from_json(to_json(guards));
     ASSERT_TRUE(read) << read.error().message;

@@ -1,4 +1,4 @@
-// The guards that a process without the function's code checks.
+// Tests the guards that are checked in a process without the function's code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

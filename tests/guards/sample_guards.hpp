@@ -1,4 +1,4 @@
-// Guards that use every field, and every single change to them that matters.
+// Guards in which every field is set, and all single changes of them that must be noticed.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ inline Guards sample_guards()
 }
 
 struct Mutation {
-    std::string fact; ///< the name that evaluate() must give it
+    std::string fact; ///< the name of the fact that evaluate() must report
     std::function<void(Guards&)> apply;
 };
 

@@ -1,4 +1,4 @@
-// Refusals of a pair: their codes, and the names in their messages.
+// Tests which errors a pair raises: their codes, and the names in their messages.
 #include "pair_fixture.hpp"
 #include "warmgraph/facade/cache_access.hpp"
 
@@ -13,7 +13,7 @@ protected:
         const auto refused = thrown_by([&] { static_cast<void>(wrap(cache, declared)); });
         ASSERT_TRUE(failed_with(refused, code));
         EXPECT_THAT(refused->what(), why);
-        Pair free = wrap(cache); // the name is free again
+        Pair free = wrap(cache); // after the refusal, the name can be used
         EXPECT_EQ(forward(free).outcome, Outcome::recorded);
     }
     void expect_refused_call(const std::function<void(Pair&)>& call, const testing::Matcher<std::string>& why)
@@ -24,7 +24,7 @@ protected:
         ASSERT_TRUE(failed_with(refused, ErrorCode::invalid_argument));
         EXPECT_THAT(refused->what(), why);
         clear_results();
-        backward(pair, forward(pair)); // the pair still works
+        backward(pair, forward(pair)); // after the refusal, the pair still works
         expect_results("after a refused call");
     }
 };
@@ -124,7 +124,7 @@ TEST_F(PairBadInput, SavedMemoryAsAnArgumentOrUnderOne)
         },
         [this](Recorder& r) { run_backward(r); });
     const ForwardCall call = forward(pair);
-    // The next forward would overwrite a gradient that lies in memory for saved values.
+    // If a gradient was in the memory for saved values, the next forward would overwrite it.
     const auto refused = thrown_by([&] { pair.backward(call, {{"dy", dy}, {"dx", arena}, {"dw", dw}}); });
     ASSERT_TRUE(failed_with(refused, ErrorCode::invalid_argument, "'dx' overlaps 'h'"));
     EXPECT_TRUE(thrown_by([&] { pair.forward({{"x", arena}, {"y", y}}); }));
@@ -151,7 +151,7 @@ TEST_F(PairBadInput, ACallInsideACallable)
                             "is called inside 'outer.forward'"));
 }
 
-// --- a backward that reads memory that forward did not save
+// --- The backward half reads memory that the forward half did not save
 
 TEST_F(PairBadInput, BackwardAsksForWhatItDidNotDeclare)
 {
@@ -165,7 +165,7 @@ TEST_F(PairBadInput, BackwardAsksForWhatItDidNotDeclare)
     EXPECT_THAT(refused->what(), AllOf(HasSubstr("'step.backward' asks for 'x'"), HasSubstr("declared are dy, h")));
 }
 
-/// In this call, forward's input is still in memory. In a replay it would be other memory.
+/// In this call, the memory of forward's input still exists. In a replay, other memory would be there.
 TEST_F(PairBadInput, BackwardThatReadsForwardsInputIsRefusedByName)
 {
     Cache cache{options()};
@@ -187,7 +187,7 @@ TEST_F(PairBadInput, BackwardThatReadsForwardsInputIsRefusedByName)
     EXPECT_TRUE(entries().empty());
 }
 
-/// Forward's scratch has another address in a replay. So the forward is not replayed, and the results stay right.
+/// In a replay, forward's scratch has another address. So forward is not replayed, and the results stay right.
 TEST_F(PairBadInput, BackwardThatReadsForwardsScratchIsRefusedByNameAndForwardRunsAsItIs)
 {
     Cache cache{options()};
@@ -198,7 +198,7 @@ TEST_F(PairBadInput, BackwardThatReadsForwardsScratchIsRefusedByNameAndForwardRu
             run_forward(r);
             const Address scratch = r.alloc("hidden", k_count * 4);
             r.stream().launch(kernels, "copy_to", k_launch, r["x"], scratch);
-            if (kept.is_null()) kept = scratch; // the scratch of the answer
+            if (kept.is_null()) kept = scratch; // keeps the scratch that the answer used
         },
         [&](Recorder& r) {
             run_backward(r);
@@ -230,7 +230,7 @@ TEST_F(PairBadInput, AForwardThatCannotBeRecordedRunsAsItIsAndSoDoesItsBackward)
         "step", device, spec(),
         [this](Recorder& r) {
             run_forward(r);
-            r.stream().launch(kernels, "copy_to", k_launch, r["x"], dw); // memory that is not declared
+            r.stream().launch(kernels, "copy_to", k_launch, r["x"], dw); // reads memory that is not declared
         },
         [this](Recorder& r) { run_backward(r); });
     for (int step = 0; step < 3; ++step) {

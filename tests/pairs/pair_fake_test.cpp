@@ -1,4 +1,4 @@
-// A pair on a device that fails on request, and beside another pair.
+// Tests a pair on a device that fails on request, and two pairs side by side.
 #include "facade_fixture.hpp"
 #include "stride.hpp"
 #include "warmgraph/backends/fake.hpp"
@@ -12,7 +12,7 @@ constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
 constexpr const char* k_program = "kernel add_scalar(memory x, value amount, value n)\n"
                                   "kernel copy(memory to, memory from, value n)\n";
 
-/// y = x + 1, and x is saved; dx = the saved x + 10.
+/// A pair that computes y = x + 1 and saves x; backward computes dx = the saved x + 10.
 class PairFake : public testing::Test {
 protected:
     PairFake()
@@ -64,7 +64,7 @@ protected:
     }
     ForwardCall forward(Pair& pair) { return pair.forward({{"x", *x}, {"y", *y}}); }
     Outcome backward(Pair& pair, const ForwardCall& of) { return pair.backward(of, {{"dy", *dy}, {"dx", *dx}}); }
-    /// One step with other data; fails for wrong results.
+    /// Makes one step with this value. Expects right results.
     std::pair<Outcome, Outcome> step(Pair& pair, std::int32_t value)
     {
         x.emplace(filled(value));
@@ -143,11 +143,11 @@ TEST_F(PairFake, AFaultAnywhereWhileItIsRecordedLeavesTheResultsRight)
         Pair pair = wrap(cache);
         x.emplace(filled(7));
         fake->inject({.entry = "", .nth = nth});
-        // The function's own launches and copies may fail; these errors reach the caller.
+        // The function's own launches and copies may fail. Then the caller gets the error.
         const auto failed = thrown_by([&] { backward(pair, forward(pair)); });
         fake->clear_faults();
         thrown += failed ? 1 : 0;
-        // In each case, the next steps are right.
+        // In each case, the steps afterwards must be right.
         for (std::int32_t value = 10; value < 13; ++value) step(pair, value);
         wrong += HasFailure() ? 1 : 0;
         ASSERT_EQ(wrong, 0) << "fault at call " << nth;

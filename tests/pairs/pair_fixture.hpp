@@ -1,4 +1,5 @@
-// A pair on PoCL: y = tanh(x * w). Forward saves values for backward, which computes the gradients of x and w.
+// A fixture with a pair on PoCL: y = tanh(x * w). Forward saves values for backward, which computes the gradients of x
+// and w.
 #pragma once
 
 #include <cmath>
@@ -71,7 +72,7 @@ protected:
     {
         return pair.backward(of, {{"dy", dy}, {"dx", dx}, {"dw", dw}});
     }
-    /// Compares y, dx and dw with values computed here.
+    /// Compares y, dx and dw with values that are computed here.
     void expect_results(const std::string& when) const
     {
         const auto xs = read(x), ws = read(w), dys = read(dy), ys = read(y), dxs = read(dx), dws = read(dw);
@@ -83,7 +84,7 @@ protected:
         }
     }
     void clear_results() { y = values(0, 9), dx = values(0, 9), dw = values(0, 9); }
-    /// Calls both halves, which must have the outcome `expected` and give right results.
+    /// Calls both halves. Expects the outcome `expected` for each, and right results.
     void both_halves(Pair& pair, Outcome expected, const std::string& when)
     {
         const ForwardCall call = forward(pair);
@@ -91,7 +92,7 @@ protected:
         EXPECT_EQ(backward(pair, call), expected) << pair.report(PairHalf::backward).reason;
         expect_results(when);
     }
-    /// Makes the calls of one new process.
+    /// Makes the calls as one new process does.
     void step_in_a_new_cache(Outcome expected)
     {
         Cache cache{options()};
@@ -102,9 +103,9 @@ protected:
 
     struct RecordedPart {
         std::string part, recording;
-        std::string entry; ///< the entry's digest
+        std::string entry; ///< the digest of the entry
     };
-    /// The parts of the pair's entries, backward first.
+    /// The parts that are in the pair's entries, with the backward parts first.
     [[nodiscard]] static std::vector<RecordedPart> parts(Cache& cache)
     {
         std::vector<RecordedPart> result;
@@ -120,7 +121,8 @@ protected:
         std::ranges::sort(result, {}, &RecordedPart::part);
         return result;
     }
-    /// The file of the forward, or of the backward that belongs to it. REQUIRES: there is one forward.
+    /// The file of the forward entry, or of the backward entry that belongs to it. REQUIRES: there is only one forward
+    /// entry.
     [[nodiscard]] std::filesystem::path file_of(const std::string& part) const
     {
         Cache cache{options(Policy::read_only)};

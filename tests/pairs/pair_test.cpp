@@ -53,7 +53,7 @@ TEST_F(PairTest, ANewProcessReplaysBothWithOneHit)
     EXPECT_TRUE(entries().empty());
 }
 
-/// Compares each gradient with (f(x + e) - f(x - e)) / 2e, where f is the pair's own replayed forward.
+/// Compares each gradient with (f(x + e) - f(x - e)) / 2e. f is a replay of the pair's own forward.
 TEST_F(PairTest, ReplayedGradientsAreThoseOfFiniteDifferences)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -112,7 +112,7 @@ TEST_F(PairTest, AForwardThatThrowsSavesNothing)
         },
         [this](Recorder& r) { run_backward(r); });
     const ForwardCall call = forward(pair);
-    // Wrong arguments are refused before any work.
+    // Wrong arguments must be refused before any work is enqueued.
     EXPECT_TRUE(thrown_by([&] { pair.forward({{"x", x}}); }));
     EXPECT_EQ(backward(pair, call), Outcome::eager);
     throws = true;
@@ -160,7 +160,7 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
                 mode = r.scalar<std::int32_t>("mode");
                 run_forward(r);
             },
-            // The backward depends on a value that only forward's guards contain.
+            // Backward depends on a value that only the guards of forward contain.
             [&](Recorder& r) {
                 run_backward(r);
                 if (mode == 1) r.stream().launch(kernels, "add_to", k_launch, r["dy"], r["dx"]);
@@ -189,7 +189,7 @@ TEST_F(PairTest, EachBackwardBelongsToTheGuardsOfItsForward)
     EXPECT_EQ(step(pair, 0), (std::pair{Outcome::replayed, plain}));
 }
 
-/// The forward hits, but the backward has other guards than at its recording: it misses, and gets a second entry.
+/// Forward hits. But backward has other guards than it had when it was recorded, so it misses and gets a second entry.
 TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
 {
     PairSpec declared = spec();
@@ -219,7 +219,7 @@ TEST_F(PairTest, ABackwardWithOtherGuardsIsAMissAndAnEntryOfItsOwn)
     EXPECT_EQ(step(pair, 0), both(Outcome::replayed));
 }
 
-/// Two processes of one program: an entry that one of them damaged or removed is recorded again by the next.
+/// A program runs twice. If the first process damages or removes an entry, the second one records it again.
 TEST_F(PairTest, OneThatIsDamagedOrMissingIsRecordedAnewAndTheOtherNotUsedWithout)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -229,14 +229,14 @@ TEST_F(PairTest, OneThatIsDamagedOrMissingIsRecordedAnewAndTheOtherNotUsedWithou
         step_in_a_new_cache(Outcome::replayed);
 
         auto bytes = file_bytes(file_of(part));
-        bytes[bytes.size() / 4] = static_cast<char>(~bytes[bytes.size() / 4]); // a byte of the header
+        bytes[bytes.size() / 4] = static_cast<char>(~bytes[bytes.size() / 4]); // changes a byte of the header
         write_file(file_of(part), bytes);
         step_in_a_new_cache(Outcome::recorded);
         step_in_a_new_cache(Outcome::replayed);
     }
 }
 
-/// The header is valid, and forward runs before the damage is noticed.
+/// The header is valid, so forward runs before the damage is noticed.
 TEST_F(PairTest, ABackwardWhosePayloadIsDamagedIsRecordedAnewForItsForward)
 {
     step_in_a_new_cache(Outcome::recorded);
@@ -274,7 +274,7 @@ TEST_F(PairTest, ABackwardWhoseForwardIsGoneIsNotPublished)
     expect_results("in this process");
 }
 
-/// Both begin before one of them publishes.
+/// Both processes begin before one of them publishes.
 TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
 {
     Cache one{options()}, other{options()};
@@ -288,7 +288,7 @@ TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
     EXPECT_EQ(entries().size(), 3U) << "one forward, under one set of guards";
     step_in_a_new_cache(Outcome::replayed);
 
-    // The state after the first one's forward was published last.
+    // Restores the file of the process whose forward was published first, as if it was published last.
     write_file(forward_file, forward_of_one);
     step_in_a_new_cache(Outcome::replayed);
     std::filesystem::remove(backward_of_one);
@@ -296,7 +296,7 @@ TEST_F(PairTest, TwoThatRecordAtOnceAreNeverMixed)
     step_in_a_new_cache(Outcome::replayed);
 }
 
-/// A second recording of the same work gets the first one's id, so that a difference is noticed.
+/// A second recording of the same work gets the id of the first, so that a difference between them is noticed.
 TEST_F(PairTest, ABackwardThatIsNoFunctionOfItsGuardsIsRefusedWithItsForward)
 {
     const auto step = [&](Policy policy, bool adds) {
@@ -340,7 +340,7 @@ TEST_F(PairTest, TravelsAsOne)
     {
         Cache cache{options(Policy::require_hit)};
         Pair pair = wrap(cache);
-        forward(pair); // backward is not called in this process
+        forward(pair); // in this process, backward is not called
         taken = cache.save_cache_artifacts();
     }
     ASSERT_TRUE(taken);
@@ -365,7 +365,7 @@ TEST_F(PairTest, ALoadedPairIsHeldToBothCallables)
         EXPECT_EQ(backward(pair, call), Outcome::replayed);
         EXPECT_EQ(cache.statistics().cache_faults, 0U);
     }
-    // Another backward under the same guards: it is noticed, removed and recorded anew.
+    // Another backward has the same guards. The difference is noticed, and the entry is removed and recorded again.
     PairSpec declared = spec();
     declared.forward.version = "1";
     const auto step = [&](CacheOptions with, bool adds) {

@@ -1,5 +1,5 @@
-// `warmgraph precompile`: with NVRTC without a GPU, with PoCL for the device of this machine; and a service that
-// compiles nothing afterwards. Errors in a manifest are reported before anything is compiled.
+// Tests `warmgraph precompile`: with NVRTC and without a GPU, and with PoCL for the device of this machine. Afterwards
+// a service compiles nothing. Errors in a manifest are reported before anything is compiled.
 #include <nlohmann/json.hpp>
 
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ protected:
         const auto bytes = file_bytes(dir.path() / name);
         return {bytes.begin(), bytes.end()};
     }
-    /// Runs the command with its own PoCL cache, as on another machine.
+    /// Runs the command with an empty PoCL cache, as on another machine.
     CommandEnd command(const std::string& arguments) const
     {
         const std::string line = fmt::format(

@@ -1,4 +1,4 @@
-// The file `.compiled`: every changed file is refused; and the differences between two programs are named.
+// Tests the file `.compiled`: a changed file is always refused, and the differences between two programs are named.
 
 #include "expect_error.hpp"
 #include "sample_program.hpp"

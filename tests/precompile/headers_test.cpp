@@ -1,4 +1,5 @@
-// The headers of a source, found without a compiler: perhaps more than are used, but never fewer.
+// Tests how the headers of a source are found without a compiler: the result may have more headers than are used, but
+// never fewer.
 #include <fstream>
 
 #include "include_scanner.hpp"

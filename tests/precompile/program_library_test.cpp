@@ -1,4 +1,5 @@
-// Compiled programs in the cache folder: no file is trusted unchecked, and a failure there costs only time.
+// Tests compiled programs in the cache folder: every file is checked before it is used, and a failure there costs only
+// time.
 #include "../store/artifact_folder.hpp"
 #include "sample_program.hpp"
 #include "warmgraph/precompile/program_library.hpp"
@@ -48,7 +49,7 @@ TEST_F(CompiledFolder, ADamagedOneIsSetAside)
     EXPECT_TRUE(m_library.find(m_program.ingredients).value());
 }
 
-/// A process that requires less, or that has another key, may still use the program.
+/// A process that requires less, or that has another key, may still use such a program.
 TEST_F(CompiledFolder, OneThatIsNotTrustedStaysWhereItIs)
 {
     const auto key = [](const std::string& id) {

@@ -1,5 +1,5 @@
-// Programs of a cache on PoCL: a second shape, function and process compile nothing; a changed program is compiled
-// again and the change is named; no_compile records and compiles nothing.
+// Tests programs of a cache on PoCL. A second shape, function or process compiles nothing. A changed program is
+// compiled again, and the change is named. With the policy no_compile, nothing is compiled.
 #include <cstdlib>
 
 #include "cache/cache_impl.hpp"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class ProgramTest : public FacadeTest {
 protected:
-    /// The program of a new process, not compiled yet.
+    /// The program as a new process makes it, before it is compiled.
     [[nodiscard]] Program fresh() const { return device.program("small", m_source, m_options); }
     [[nodiscard]] Function wrap(Cache& cache, const std::string& name = "add_one", std::int64_t count = k_count) const
     {
@@ -24,7 +24,7 @@ protected:
             r.stream().launch(code, "add_one", launch, r["x"], r["y"]);
         });
     }
-    /// Calls the function in a new cache.
+    /// Calls the function in a new cache, and returns the cache's counters.
     Statistics run(Policy policy = Policy::read_write, const std::string& name = "add_one",
                    std::int64_t count = k_count)
     {
@@ -144,7 +144,7 @@ TEST_F(ProgramTest, WhatChangedIsNamed)
 TEST_F(ProgramTest, AnotherCompilerIsAMiss)
 {
     static_cast<void>(run());
-    ::setenv("POCL_MAX_WORK_GROUP_SIZE", "4096", 1); // PoCL reads it when it starts, and the key contains it
+    ::setenv("POCL_MAX_WORK_GROUP_SIZE", "4096", 1); // PoCL reads this variable when it starts, and the key contains it
     const Statistics other = run(Policy::read_write, "other");
     ::unsetenv("POCL_MAX_WORK_GROUP_SIZE");
     EXPECT_EQ(other.of(ArtifactKind::compiled).made, 1U);
@@ -197,7 +197,7 @@ TEST_F(ProgramTest, AFullDiskCostsTimeOnly)
     }
 }
 
-// --- no_compile
+// --- The policy no_compile
 
 TEST_F(ProgramTest, NoCompileRecordsWithWhatWasCompiled)
 {

@@ -1,4 +1,4 @@
-// A compiled program that uses every field.
+// A compiled program in which every field is set.
 #pragma once
 
 #include "warmgraph/precompile/compiled_program.hpp"

@@ -1,4 +1,5 @@
-// The reported savings of programs, entries and tuned configurations: a saving that is part of another is counted once.
+// Tests the savings that are reported for programs, entries and tuned configurations: if a saving is a part of another
+// one, it counts only once.
 #include "cache/cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 class SavingsTest : public FacadeTest {
 protected:
-    /// A new process, which has compiled nothing yet.
+    /// A new process, which has not compiled anything yet.
     struct Start {
         explicit Start(const SavingsTest& test, const CacheOptions& how)
             : cache(how), program(test.device.program("small", k_small_kernels, ""))
@@ -30,7 +31,7 @@ protected:
         const Buffer x = floats(0, k_count), y = device.allocate(k_count * 4);
         return wrap(start, name)({{"x", x}, {"y", y}});
     }
-    /// The milliseconds of a first call in a start without a cache.
+    /// Records in a start without a cache. Returns the milliseconds of the first call.
     double record(const std::string& name)
     {
         Start start{*this, options()};

@@ -39,7 +39,7 @@ TEST(Learn, OfNothingIsNothing)
     EXPECT_TRUE(learn({{5, 5}}, wish(0)).empty());
 }
 
-/// The least padding over all choices of at most `most` sizes as buckets.
+/// The least padding that is possible if at most `most` sizes are chosen as buckets.
 double least_padding(const Histogram& sizes, std::size_t most)
 {
     Sizes_ all;

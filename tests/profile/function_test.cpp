@@ -1,4 +1,5 @@
-// A function's shape profile: counted, joined between processes, used to learn buckets, recorded ahead, switched off.
+// Tests the shape profile of a function: sizes are counted, joined between processes, used to learn buckets, and
+// recorded ahead. It can also be switched off.
 #include <fstream>
 
 #include "cache/cache_impl.hpp"
@@ -10,14 +11,14 @@ namespace {
 
 class Profiled : public ProfileTest {
 protected:
-    /// A new process that calls with these sizes.
+    /// Starts a new process that makes calls with these sizes.
     void start(const std::vector<std::int64_t>& sizes, const Spec& spec)
     {
         Cache cache{options()};
         Function f = wrap(cache, spec);
         for (const std::int64_t size : sizes) EXPECT_TRUE(call(f, size).is_right) << size;
     }
-    /// The sizes of x in the folder's only profile.
+    /// The sizes of x in the only profile of the folder.
     [[nodiscard]] profile::Histogram stored() const
     {
         if (profiles().size() != 1) return {};
@@ -84,7 +85,7 @@ TEST_F(Profiled, TenThousandSizesAreBounded)
 {
     Cache cache{options()};
     Spec spec = vector_spec();
-    spec.policy = Policy::off; // nothing is recorded
+    spec.policy = Policy::off; // with this policy, nothing is recorded
     Function f = wrap(cache, spec);
     const Buffer x = floats(0, 10'000), y = floats(0, 10'000);
     for (std::int64_t size = 1; size <= 10'000; size += 13)
@@ -233,7 +234,7 @@ TEST_F(Profiled, EditedBucketsAreUsed)
     {
         Cache cache{options()};
         Function f = wrap(cache, spec_of({learnt(2)}));
-        static_cast<void>(call(f, 3)); // the learnt buckets are [5, 30]
+        static_cast<void>(call(f, 3)); // the buckets that were learnt are [5, 30]
     }
     const auto bytes = file_bytes(profiles().at(0));
     std::string text{bytes.begin(), bytes.end()};
@@ -250,7 +251,7 @@ TEST_F(Profiled, EditedBucketsAreUsed)
 TEST_F(Profiled, WhoeverMayNotRecordKeepsTheBucketsThatWereRecorded)
 {
     start({3, 5, 30}, spec_of({learnt(2)}));
-    start({3}, spec_of({learnt(2)})); // chooses the buckets [5, 30], and records 5
+    start({3}, spec_of({learnt(2)})); // this start chooses the buckets [5, 30], and records the size 5
     start(std::vector<std::int64_t>(40, 12), spec_of({learnt(2)}));
     Cache cache{options(Policy::read_only)};
     Function f = wrap(cache, spec_of({learnt(2)}));
@@ -285,7 +286,8 @@ TEST_F(Profiled, AFolderThatWasDeletedIsNotMadeAgainForIt)
         spec.policy = Policy::read_only;
         Function f = wrap(cache, spec);
         EXPECT_TRUE(call(f, 16).is_right);
-        // The thread that writes shapes may still make files, so the removal is repeated.
+        // The thread that writes shapes may still make files. So the folder is removed again and again until it is
+        // gone.
         for (std::error_code busy; std::filesystem::exists(dir.path() / "cache");)
             std::filesystem::remove_all(dir.path() / "cache", busy);
         EXPECT_TRUE(call(f, 32).is_right);

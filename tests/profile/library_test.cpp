@@ -1,4 +1,4 @@
-// Shape profiles in the cache folder and in any other tier.
+// Tests shape profiles in the cache folder and in any other tier.
 #include <thread>
 
 #include "../store/artifact_folder.hpp"
@@ -97,7 +97,7 @@ TEST_F(ProfileFolder, ANewerWarmgraphsFileStays)
 TEST_F(ProfileFolder, AFileWithTenMillionShapesIsNotRead)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
-    fs::resize_file(files().at(0), 1ULL << 33); // a sparse file
+    fs::resize_file(files().at(0), 1ULL << 33); // makes the file sparse and very large
     EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::corrupt));
     EXPECT_TRUE(succeeded(m_library.merge(m_profile)));
     EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);

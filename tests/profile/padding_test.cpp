@@ -1,4 +1,4 @@
-// Calls that are padded to buckets, on a device: results, written memory, recordings.
+// Tests calls that are padded to buckets, on a device: their results, the memory that they write, and their recordings.
 #include "profile_fixture.hpp"
 
 namespace warmgraph::test::padding_test {
@@ -6,7 +6,7 @@ namespace {
 
 class Padded : public ProfileTest {
 protected:
-    /// y[0] = the sum of all elements in the padded x.
+    /// The function y[0] = the sum of all elements of x, including the padding.
     [[nodiscard]] Function summing(Cache& cache, DType type, const std::string& c_type, std::vector<std::int64_t> sizes,
                                    std::vector<Buckets> buckets)
     {
@@ -95,7 +95,7 @@ TEST_F(Padded, WithTheDeclaredValue)
     const Buffer x = floats(1, 3), y = floats(0, 1); // 1 + 2 + 3
     f({{"x", Tensor{x, f32, {3}, {}}}, {"y", y}});
     EXPECT_EQ(read(y)[0], 6 + 5 * 100);
-    f({{"x", Tensor{x, f32, {2}, {}}}, {"y", y}}); // padding must overwrite the last call's contents
+    f({{"x", Tensor{x, f32, {2}, {}}}, {"y", y}}); // the padding must overwrite what the last call left there
     EXPECT_EQ(read(y)[0], 3 + 6 * 100);
 }
 
@@ -112,7 +112,7 @@ TEST_F(Padded, WithAValueOfEachType)
         buckets.rule = BucketRule::given;
         buckets.sizes = {4};
         Function f = summing(cache, type, c_type, {4}, {buckets});
-        const Buffer x = device.upload<std::byte>(std::vector<std::byte>(size_of(type))), y = floats(7, 1); // one zero
+        const Buffer x = device.upload<std::byte>(std::vector<std::byte>(size_of(type))), y = floats(7, 1); // a zero
         f({{"x", Tensor{x, type, {1}, {}}}, {"y", y}});
         EXPECT_EQ(read(y)[0], static_cast<float>(3 * value)) << c_type;
     }

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 Result<Profile> read(const std::string& text) { return decode(as_bytes(text)); }
 
-/// Reads the sample's file with one change.
+/// Makes one change in the file of the sample, and reads it.
 Result<Profile> read_changed(const std::function<void(json&)>& change)
 {
     json file = json::parse(encode(test::sample_profile()));

@@ -1,4 +1,4 @@
-// A function of any size: y = x + 1, and its buckets.
+// A fixture with a function y = x + 1 for any size, and with its buckets.
 #pragma once
 
 #include "facade_fixture.hpp"
@@ -7,7 +7,7 @@ namespace warmgraph::test {
 
 class ProfileTest : public FacadeTest {
 protected:
-    /// Buckets for x and y, which have the same size.
+    /// The buckets for x and y, which have the same size.
     [[nodiscard]] static Buckets bucket_of(BucketRule rule, double value = 0)
     {
         Buckets buckets;
@@ -34,7 +34,7 @@ protected:
         spec.buckets = std::move(buckets);
         return spec;
     }
-    /// y = x + 1, for any number of elements.
+    /// The function y = x + 1 for any number of elements.
     [[nodiscard]] Function wrap(Cache& cache, const Spec& spec, const std::string& name = "f")
     {
         return cache.wrap(name, device, spec, [this](Recorder& r) {
@@ -48,7 +48,7 @@ protected:
         Outcome outcome;
         bool is_right;
     };
-    /// Calls with `count` elements, and checks that nothing is written behind the result.
+    /// Calls with `count` elements. Expects that nothing is written after the result.
     [[nodiscard]] Called call(Function& f, std::int64_t count)
     {
         constexpr std::int64_t k_behind = 8;
@@ -62,7 +62,7 @@ protected:
         }
         return {outcome, is_right};
     }
-    /// Makes arguments of any size, which live until the next call.
+    /// Returns a function that makes arguments of any size. They live until it is called again.
     [[nodiscard]] MakeArguments maker()
     {
         return [this](const ProfiledShape& shape) {
@@ -76,8 +76,8 @@ protected:
     }
     [[nodiscard]] std::vector<std::filesystem::path> profiles() const { return files(".profile"); }
 
-    std::vector<std::int64_t> m_ran;   ///< sizes in the callable's last run
-    std::vector<std::int64_t> m_asked; ///< sizes that a profile was recorded with
+    std::vector<std::int64_t> m_ran;   ///< the sizes with which the callable ran last
+    std::vector<std::int64_t> m_asked; ///< the sizes for which a profile asked for a recording
     std::vector<Buffer> m_made;
 };
 

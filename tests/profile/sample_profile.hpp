@@ -1,4 +1,4 @@
-// A profile of a function `prompt`, shared by its tests and the fuzz target's kept inputs.
+// A profile of a function `prompt`. Its tests and the inputs of the fuzz target use it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace warmgraph::profile::test {
 
-/// The shape of a call with `tokens` tokens that ran with `ran` (0: unpadded).
+/// The shape of a call with `tokens` tokens that was padded to `ran` (0: not padded).
 inline Shape prompt_of(std::int64_t tokens, std::int64_t ran = 0)
 {
     Shape shape{{{"tokens", {tokens}}, {"logits", {512}}}};
@@ -30,7 +30,7 @@ inline Wish sample_wish(std::uint32_t most = 4, std::int64_t multiple_of = 8)
     return {{{"tokens", 0}}, most, multiple_of};
 }
 
-/// Two writers, one of which padded its calls.
+/// A profile of two writers. One of them has padded its calls.
 inline Profile sample_profile()
 {
     Profile profile = empty_profile();

@@ -12,7 +12,7 @@ using test::sample_profile;
 
 Profile joined(const Profile& a, const Profile& b) { return join(a, b).value(); }
 
-/// The counts of one writer at one moment. A later moment of the same writer includes the earlier one's calls.
+/// The counts of one writer at one moment. At a later moment, the counts of the same writer include the earlier calls.
 Profile moment_of(std::uint32_t writer, std::uint32_t moment)
 {
     Profile profile = empty_profile();
@@ -25,7 +25,7 @@ Profile moment_of(std::uint32_t writer, std::uint32_t moment)
     return profile;
 }
 
-/// A file with the counts of several random writers and moments.
+/// A file with the counts of some random writers at random moments.
 Profile some_moments(std::minstd_rand& random)
 {
     Profile profile = empty_profile();

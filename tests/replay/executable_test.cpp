@@ -1,4 +1,4 @@
-// replay/ alone, over the fake driver: no capture, no compiler at restore.
+// Tests replay/ alone, on the fake driver: restoring needs no capture and no compiler.
 #include <algorithm>
 #include <memory>
 
@@ -39,7 +39,7 @@ protected:
         auto module = device->compiler().compile("kernel add_scalar(memory x, value amount, value n)\n", "");
         image = *(*module)->image();
         stream = *device->create_stream();
-        // y = x; y += a constant from scratch; y += amount + 1
+        // The graph of y = x; y += a constant from scratch; y += amount + 1.
         graph.regions = {{"x", RegionKind::input, k_bytes, 64, {}},
                          {"y", RegionKind::output, k_bytes, 64, {}},
                          {"scratch", RegionKind::arena, k_bytes, 1, {}},
@@ -142,7 +142,7 @@ TEST_F(ExecutableTest, TheFirstLaunchNeedNotWaitForTheInstantiation)
 {
     const auto exec = take(restore(bindings(1), Instantiation::later));
     EXPECT_FALSE(exec->is_complete());
-    y = buffer(0); // like a preloaded graph, whose call has other memory than the restore
+    y = buffer(0); // y has moved since the restore, as for a graph that was preloaded before its call
     ASSERT_TRUE(exec->launch(*stream, bindings(10)));
     EXPECT_EQ(read(y)[0], 16);
     EXPECT_EQ(read(y)[1], 0x07070707);
@@ -263,7 +263,7 @@ TEST_F(ExecutableTest, InstantiatesForTheNextLaunchsAddressesWhereThatIsAskedFor
     EXPECT_FALSE((*exec)->is_complete());
     x = buffer(100);
     y = buffer(0);
-    break_once("exec.update"); // must not be called, as there is nothing to update
+    break_once("exec.update"); // would make an update fail; no update is needed
     ASSERT_TRUE((*exec)->launch(*stream, bindings(2)));
     EXPECT_TRUE((*exec)->is_complete());
     EXPECT_EQ(read(y)[0], 103);
@@ -294,7 +294,7 @@ TEST_F(ExecutableTest, NothingIsLeakedWhenInstantiatingFails)
     fake->inject({"instantiate", 1, backends::FaultLength::once, {ErrorCode::out_of_memory, "injected"}});
     EXPECT_TRUE(failed_with(restore(bindings(1)), ErrorCode::out_of_memory));
     auto after = fake->live();
-    after.modules = before.modules; // the loaded image stays in the module cache
+    after.modules = before.modules; // the loaded image stays in the module cache, so it counts in both
     EXPECT_EQ(after, before);
 }
 

@@ -1,5 +1,6 @@
-// F4: graphs that an attacker who can seal an entry might write. The decoder refuses them, or they are replayed on the
-// fake driver: this must end in a typed error or in a launch that writes only the caller's memory.
+// Promise F4: graphs that an attacker could write who can seal an entry. The decoder may refuse a graph. Otherwise it
+// is replayed on the fake driver: the replay must end with a typed error, or launch work that writes only the caller's
+// memory.
 #include <random>
 
 #include "expect_error.hpp"
@@ -75,7 +76,7 @@ protected:
         return made;
     }
 
-    /// Seals like a hostile writer; the header's counts are those of `graph`.
+    /// Seals a payload as a hostile writer would, with the counts of `graph` in the header, and decodes the file.
     Result<cachefmt::Entry> decoded(const Graph& graph, ByteView payload) const
     {
         cachefmt::Entry entry = cachefmt::test::sample_entry();
@@ -86,7 +87,7 @@ protected:
         return cachefmt::decode(bytes, entry.header.key);
     }
 
-    /// The caller's memory for its own regions, with sizes that do not depend on the graph; some are too small.
+    /// Memory for the caller's own regions. Its sizes do not depend on the graph, so some ranges are too small.
     Bindings bindings_of(const Graph& graph) const
     {
         Bindings bindings;
@@ -95,7 +96,7 @@ protected:
         return bindings;
     }
 
-    /// Replays and returns the error, or "" when it ran. REQUIRES: the decoder accepted the graph.
+    /// Replays the graph. Returns the error, or "" when the graph ran. REQUIRES: the decoder accepted the graph.
     std::string replay(Graph graph)
     {
         const Bindings bindings = bindings_of(graph);

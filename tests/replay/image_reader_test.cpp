@@ -1,4 +1,5 @@
-// Images that are read ahead: each is returned as the source returns it, in any order of requests.
+// Tests reading images ahead of their use: each image is returned as the source returns it, in whatever order images
+// are requested.
 #include <algorithm>
 #include <atomic>
 #include <new>

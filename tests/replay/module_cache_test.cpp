@@ -1,4 +1,5 @@
-// Each image is loaded once per process, whichever cache asks for it, and unloaded when its last user is gone.
+// Tests that a process loads each image only once, whichever cache needs it, and that the image is unloaded when its
+// last user is gone.
 #include <atomic>
 #include <latch>
 #include <memory>
@@ -20,7 +21,7 @@ class ModuleCacheTest : public testing::Test {
 protected:
     ModuleCacheTest() : small(image_of("add_scalar")), other(image_of("scale")) {}
 
-    /// A program per name.
+    /// A stored program, found by its name.
     struct Stored {
         Bytes bytes;
         cachefmt::ImageRef ref;
@@ -108,7 +109,7 @@ TEST_F(ModuleCacheTest, AnImageThatIsReadSlowlyHoldsUpNoOther)
     std::latch other_is_loaded{1};
     const std::jthread slow([&] {
         const auto loaded = cache.load(device, small.ref, {}, [&]() -> Result<Bytes> {
-            other_is_loaded.wait(); // would hang if loading the other one waited for this
+            other_is_loaded.wait(); // would hang if loading the other image waited for this one
             return small.bytes;
         });
         EXPECT_TRUE(loaded);
@@ -130,7 +131,7 @@ TEST_F(ModuleCacheTest, ThreadsWithCachesOfTheirOwnLoadAnImageOnceWhileOneOfThem
                 for (int round = 0; round < k_rounds; ++round) {
                     ModuleCache cache;
                     EXPECT_EQ(*load(cache, small), *first);
-                    EXPECT_TRUE(load(cache, other)); // is loaded and unloaded
+                    EXPECT_TRUE(load(cache, other)); // the other image is loaded and unloaded
                 }
             });
     }

@@ -1,5 +1,5 @@
-// rehearse(): runs a restored graph on copies, without its external effects. Over the fake CUDA driver, which runs host
-// functions.
+// Tests rehearse(), which runs a restored graph on copies and without its external effects. The fake CUDA driver is
+// used, because it runs host functions.
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"

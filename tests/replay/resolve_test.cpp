@@ -1,4 +1,4 @@
-// The graph with slots replaced: the cases that only devices with flat addresses have.
+// Tests the graph in which slots are replaced by values, for cases that only devices with flat addresses have.
 
 #include "expect_error.hpp"
 #include "warmgraph/backends/host_functions.hpp"

@@ -1,4 +1,5 @@
-// The same tests on CUDA: device pointers, the caller's streams. Built for the fake driver and for a GPU.
+// Tests the replayer on CUDA, with device pointers and the caller's streams. This test is built for the fake driver and
+// for a GPU.
 #include "cuda_facade_fixture.hpp"
 #include "replayer_fixture.hpp"
 
@@ -15,13 +16,13 @@ protected:
             Function f = add_one(cache);
             ASSERT_EQ(call(f, k_count), Outcome::recorded) << f.report().reason;
         }
-        here = open_device("cuda"); // must come after CUPTI is attached (docs/replay.md)
+        here = open_device("cuda"); // opened after CUPTI is attached (docs/replay.md)
     }
     [[nodiscard]] wgr_tensor tensor(const Buffer& buffer, std::uint64_t from = 0) const
     {
         return as_recorded({0, buffer.memory().address.flat() + from, buffer.memory().size - from});
     }
-    /// A stream made with the driver, like a service's.
+    /// A stream that was made with the driver, as a service makes one.
     [[nodiscard]] CUstream stream() const
     {
         CUstream made = nullptr;

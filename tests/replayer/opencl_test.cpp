@@ -1,5 +1,5 @@
-// warmgraph/replay.h as a service uses it, on entries that the whole library recorded: equal answers, and refusals in
-// the same cases.
+// Uses warmgraph/replay.h as a service does, on entries that the whole library recorded. The answers must be equal, and
+// the same cases must be refused.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -32,7 +32,7 @@ std::vector<float> times(float factor, std::vector<float> values)
 
 class Replayer : public FacadeTest {
 protected:
-    /// y = x * factor, recorded with these options.
+    /// Records the function y = x * factor with these options.
     void record_scale(const CacheOptions& with, Spec spec, const std::string& name = "scale") const
     {
         Cache cache{with};
@@ -52,7 +52,7 @@ protected:
         const std::string where = folder();
         return open_cache(options_of("toy", where));
     }
-    /// Replaces the folder's only entry by a changed one.
+    /// Changes the only entry in the folder.
     void edit(const std::function<void(cachefmt::Entry&)>& change) const
     {
         auto store = store::LocalStore::open(folder());
@@ -267,13 +267,13 @@ TEST_F(Replayer, LaunchesFromSeveralThreads)
     EXPECT_EQ(wrong, 0);
 }
 
-// --- stored entries
+// --- Stored entries
 
 TEST_F(Replayer, ListsEntriesAndWantsTheNameOfOneWhereSeveralFit)
 {
     record_scale();
     Spec larger = vector_spec();
-    larger.version = "2"; // other code of the same function: only the loading program can choose
+    larger.version = "2"; // other code of the same function, between which only the loading program can choose
     record_scale(options(), larger);
     const auto cache = open();
     const auto entries = list(cache.get(), here.get(), "scale");
@@ -333,7 +333,7 @@ TEST_F(Replayer, RefusesAFactThatOnlyOneSideHas)
 TEST_F(Replayer, HoldsTheEnvironmentToWhatWasRecorded)
 {
     const auto set = [this](const char* value) {
-        device.synchronize(); // the driver's threads read the environment
+        device.synchronize(); // the driver's threads must not read the environment while it changes
         static_cast<void>(wgr_device_synchronize(here.get(), nullptr));
         if (value != nullptr)
             ::setenv("WARMGRAPH_TEST_GUARD", value, 1);
@@ -527,7 +527,7 @@ TEST_F(Replayer, RefusesConstantsOverTheirLimit)
     EXPECT_EQ(y.read<float>(), counting(2));
 }
 
-// --- the interface itself
+// --- The interface itself
 
 TEST_F(Replayer, RefusesNulls)
 {

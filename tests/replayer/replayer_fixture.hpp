@@ -1,4 +1,4 @@
-// Shared by the tests of warmgraph/replay.h: owning handles, and calls.
+// Helpers for the tests of warmgraph/replay.h: handles that own their objects, and calls.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace warmgraph::test {
 template <class T>
 using Handle = std::unique_ptr<T, wgr_status (*)(T*)>;
 
-/// "wgr_ok", or the status and the text.
+/// Returns "wgr_ok", or the status and the error's text.
 [[nodiscard]] inline std::string told(wgr_status status)
 {
     return status == wgr_ok ? "wgr_ok" : std::to_string(status) + ": " + wgr_last_error();
@@ -55,7 +55,7 @@ inline void expect_refused(wgr_status status, wgr_status expected, const std::st
     return {cache, wgr_cache_close};
 }
 
-/// Null when the load is refused; wgr_last_error() says why.
+/// Loads a function. Returns null when the load is refused; wgr_last_error() then says why.
 [[nodiscard]] inline Handle<wgr_function> load(wgr_cache* cache, wgr_device* device, const char* name,
                                                const char* digest = nullptr)
 {
@@ -81,7 +81,7 @@ inline void expect_refused(wgr_status status, wgr_status expected, const std::st
     return wgr_launch(function.get(), stream, tensors.data(), tensors.size(), numbers.data(), numbers.size());
 }
 
-/// Device memory with contents.
+/// Device memory with given contents.
 class Room {
 public:
     template <class T>
@@ -109,7 +109,7 @@ private:
     wgr_memory m_memory{};
 };
 
-/// The entries of a function, from wgr_entries_list.
+/// The entries of a function. wgr_entries_list returns them.
 [[nodiscard]] inline Handle<wgr_entries> list(wgr_cache* cache, wgr_device* device, const char* name)
 {
     wgr_entries* entries = nullptr;

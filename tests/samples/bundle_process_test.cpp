@@ -1,10 +1,11 @@
-// A bundle of the sample's cache, made by the command: read without unpacking it, and loaded into an empty folder.
+// The command makes a bundle of the sample's cache. The bundle is read without unpacking it, and loaded into an empty
+// folder.
 #include "process_fixture.hpp"
 
 namespace llm::bundle_process_test {
 namespace {
 
-/// A bucket that the first start did not record.
+/// A text whose length is in a bucket that the first start did not record.
 constexpr const char* k_new = "Once upon a time there was a little fox who lived near water";
 
 class BundleProcess : public Process {

@@ -1,4 +1,4 @@
-// Libraries and files that a warm process on CUDA must never use.
+// Tests that a warm process on CUDA never uses certain libraries and files.
 #include "lacking.hpp"
 #include "memcheck.hpp"
 #include "process_fixture.hpp"
@@ -19,7 +19,7 @@ TEST_F(Process, AWarmStartNeedsNoCompilerNoProductLibraryAndNoProfiler)
     EXPECT_EQ(warm.at("text"), cold.at("text"));
     EXPECT_EQ(warm.at("tokens"), cold.at("tokens"));
 
-    // A cold start uses them. This shows that the names above take effect.
+    // A cold start needs them. So this shows that the settings above take effect.
     const std::string empty = (m_folder.path() / "empty").string();
     const Ended without_compiler = llm({"--cache-dir", empty});
     EXPECT_EQ(without_compiler.code, 1);

@@ -1,5 +1,5 @@
-// The model compared with golden.json, an independent reference in double precision: without a cache, while recording,
-// and replayed. Built once for each backend.
+// Compares the model with golden.json, a reference that was computed independently in double precision. It runs without
+// a cache, while it is recorded, and replayed. This test is built once for each backend.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -18,13 +18,13 @@ namespace {
 
 namespace wg = warmgraph;
 
-constexpr double k_tolerance = 1e-3; // max |a - b| / max |b|
+constexpr double k_tolerance = 1e-3; // the limit for max |a - b| / max |b|
 
 struct Case {
     std::string prompt;
     std::vector<std::int32_t> prompt_tokens;
     std::vector<std::int32_t> generated_tokens;
-    std::map<std::size_t, std::vector<float>> logits; ///< by the index of the generated token that was chosen from them
+    std::map<std::size_t, std::vector<float>> logits; ///< by the index of the token that was chosen from them
 };
 
 std::vector<Case> golden_cases()
@@ -45,7 +45,7 @@ double relative_difference(const std::vector<float>& actual, const std::vector<f
     double difference = 0;
     double largest = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-        // std::max would ignore a NaN.
+        // std::max would ignore a NaN, so this is checked first.
         if (!std::isfinite(actual.at(i))) return INFINITY;
         difference = std::max(difference, std::abs(double{actual[i]} - double{expected[i]}));
         largest = std::max(largest, std::abs(double{expected[i]}));
@@ -53,7 +53,7 @@ double relative_difference(const std::vector<float>& actual, const std::vector<f
     return difference / largest;
 }
 
-/// Greedy decoding of one case; the logits of the kept steps and the tokens must agree.
+/// Decodes one case greedily. Expects that the logits of the stored steps, and the tokens, agree.
 void expect_golden(Session& session, const Case& golden)
 {
     SCOPED_TRACE("prompt '" + golden.prompt + "'");
@@ -75,7 +75,7 @@ protected:
     static void SetUpTestSuite()
     {
         warmgraph::test::use_pocl_cache();
-        // The first test runs the model without a cache, and loads modules that later tests record.
+        // Must come first: the first test runs the model without a cache, and loads modules that later tests record.
         wg::Device{LLM_BACKEND}.prepare_recording();
     }
 
@@ -148,7 +148,7 @@ TEST_F(Golden, EveryBucketIsAVariantOfItsOwn)
         static_cast<void>(session.prompt(std::vector<std::int32_t>(bucket - 3, 'a')));
         EXPECT_EQ(cold.statistics().of(wg::ArtifactKind::entries).made, ++recordings) << bucket;
     }
-    static_cast<void>(session.prompt({'a', 'b'})); // another length in the same bucket is not a new variant
+    static_cast<void>(session.prompt({'a', 'b'})); // another length in the same bucket is no new variant
     EXPECT_EQ(cold.statistics().of(wg::ArtifactKind::entries).made, k_buckets.size());
 }
 
@@ -157,7 +157,7 @@ TEST_F(Golden, PaddingAndWhatTheCacheHeldBeforeDoNotChangeTheLogits)
     wg::Cache cache = open(wg::Policy::read_write);
     Session session{m_device, m_model, cache};
     const Case& one = m_cases.front();
-    static_cast<void>(session.prompt(std::vector<std::int32_t>(128, 'z'))); // fills the KV cache with another story
+    static_cast<void>(session.prompt(std::vector<std::int32_t>(128, 'z'))); // fills the KV cache with other text
     expect_golden(session, one);
 }
 
@@ -168,7 +168,7 @@ TEST_F(Golden, TheLastPositionIsReachedAndTheNextRefused)
     std::vector<float> logits = session.prompt(m_cases.front().prompt_tokens);
     const std::size_t length = m_cases.front().prompt_tokens.size();
     const auto tokens = generate(session, std::move(logits), length, 1000, std::nullopt);
-    EXPECT_EQ(tokens.size(), session.max_tokens() - length + 1); // the last token's logits come from position max - 1
+    EXPECT_EQ(tokens.size(), session.max_tokens() - length + 1); // the logits of the last token are at position max - 1
     EXPECT_THROW(static_cast<void>(session.decode('a', 256)), std::invalid_argument);
     EXPECT_THROW(static_cast<void>(session.decode('a', -1)), std::invalid_argument);
 }

@@ -1,4 +1,4 @@
-// The smallest sample, in two processes.
+// Runs the smallest sample in two processes.
 #include "process_fixture.hpp"
 
 namespace llm::hello_test {

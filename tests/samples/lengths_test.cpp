@@ -1,4 +1,4 @@
-// warmgraph_llm_lengths in new processes: 40 lengths need at most six recordings, and none in the second start.
+// Runs warmgraph_llm_lengths in new processes: 40 lengths need at most six recordings, and the second start needs none.
 #include "process_fixture.hpp"
 
 namespace llm::lengths_test {
@@ -65,9 +65,9 @@ TEST_F(Lengths, PrintHowMuchOfEachCallIsPadding)
 TEST_F(Lengths, WithoutAProfileEachSizeIsAVariant)
 {
     m_environment["WARMGRAPH_PROFILE"] = "off";
-    fs::create_directories(cache()); // read_only does not make the folder
+    fs::create_directories(cache()); // with the policy read_only, the folder is not made
     fs::permissions(cache(), fs::perms::owner_all);
-    const nlohmann::json run = serve_lengths({"--policy", "read_only"}); // saves the time of 16 recordings
+    const nlohmann::json run = serve_lengths({"--policy", "read_only"}); // saves time: the 16 lengths are not recorded
     EXPECT_EQ(run.at("why_not"), "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)");
     EXPECT_EQ(run.at("buckets"), nlohmann::json::array());
     EXPECT_FALSE(fs::exists(cache() / "profile"));

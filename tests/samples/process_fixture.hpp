@@ -1,4 +1,4 @@
-// Starts the real binaries in new processes; each test has its own cache.
+// Starts the real programs in new processes. Each test has its own cache.
 #pragma once
 
 #include <filesystem>
@@ -35,9 +35,9 @@ struct Ended {
 
 class Process : public testing::Test {
 protected:
-    /// Runs with this test's cache folder, and with the PoCL cache that all tests share, or with an empty PoCL cache
-    /// when `m_compiles` is set. PoCL's cache is never off: PoCL 3.1 sometimes aborts when it removes the files of an
-    /// uncached program ("Can't get stat() on ...").
+    /// Runs a program with this test's cache folder. It uses the PoCL cache that all tests share, or an empty PoCL
+    /// cache when `m_compiles` is set. PoCL's cache is never off: PoCL 3.1 sometimes aborts when it removes the files
+    /// of an uncached program ("Can't get stat() on ...").
     [[nodiscard]] Ended run(const fs::path& program, std::vector<std::string> arguments)
     {
         const std::string number = std::to_string(++m_runs);
@@ -56,7 +56,7 @@ protected:
         const int code = llm::run(command);
         return {code, content_of(command.output), content_of(command.errors)};
     }
-    /// The same on this test's backend.
+    /// Runs a program in the same way, on this test's backend.
     [[nodiscard]] Ended run_on_backend(const fs::path& program, const std::vector<std::string>& arguments)
     {
         std::vector<std::string> all{"--backend", LLM_BACKEND};
@@ -72,7 +72,7 @@ protected:
         return run_on_backend(carried(LLM_DEMO_BINARY), arguments);
     }
 
-    /// One start of the service; returns its JSON.
+    /// Starts the service once. Returns the JSON that it prints.
     [[nodiscard]] nlohmann::json serve(const std::vector<std::string>& more = {})
     {
         std::vector<std::string> arguments{"--prompt", "Once upon a time", "--tokens", "40", "--json", "-"};
@@ -83,7 +83,7 @@ protected:
     }
 
     [[nodiscard]] fs::path cache() const { return m_folder.path() / "cache"; }
-    /// Entry files of one function.
+    /// The entry files of one function.
     [[nodiscard]] std::vector<fs::path> entries_of(const std::string& function) const
     {
         std::vector<fs::path> entries;
@@ -95,8 +95,8 @@ protected:
     }
 
     warmgraph::test::TempDir m_folder;
-    std::map<std::string, std::string> m_environment; ///< additional variables for later runs
-    bool m_compiles = false;                          ///< later runs compile, so that their times can be compared
+    std::map<std::string, std::string> m_environment; ///< further variables for the runs after this is set
+    bool m_compiles = false;                          ///< whether later runs compile, for comparing their times
     int m_runs = 0;
 };
 

@@ -1,4 +1,5 @@
-// The real binaries in real processes: cold, warm, and with a damaged or missing cache. Built once for each backend.
+// Runs the real programs in real processes: cold, warm, and with a damaged or missing cache. This test is built once
+// for each backend.
 #include "process_fixture.hpp"
 
 namespace llm::process_test {
@@ -24,7 +25,7 @@ TEST_F(Process, TheSecondProcessReplaysWhatTheFirstRecorded)
     EXPECT_EQ(cold.at("misses"), 2);
     EXPECT_EQ(warm.at("hits"), 2);
     EXPECT_EQ(warm.at("misses"), 0);
-    EXPECT_GT(warm.at("time_to_first_token_ms"), 0.0); // the benchmark measures how much smaller it is
+    EXPECT_GT(warm.at("time_to_first_token_ms"), 0.0); // the benchmark measures how much shorter this time is
 }
 
 TEST_F(Process, JsonHasEveryFieldThatIsDocumented)
@@ -60,7 +61,7 @@ TEST_F(Process, PrintsTheTextATableAndTheSummaryLast)
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_THAT(ended.output, StartsWith("Once upon a time"));
     EXPECT_THAT(ended.output, HasSubstr("\nfirst call "));
-    EXPECT_THAT(ended.output, testing::Not(HasSubstr("\033"))); // no colours in a file
+    EXPECT_THAT(ended.output, testing::Not(HasSubstr("\033"))); // a file must not get codes for colours
     const std::string summary = nlohmann::json::parse(content_of(m_folder.path() / "run.json")).at("summary");
     EXPECT_THAT(ended.output, testing::EndsWith("\n" + summary + "\n"));
 }
@@ -137,7 +138,7 @@ TEST_F(Process, WrongUsageAndWrongWeightsAreErrorsWithACure)
     EXPECT_EQ(llm({"--tokens", "0"}).code, 2);
     const Ended missing = llm({"--weights", "/nowhere"});
     EXPECT_EQ(missing.code, 1);
-    // The driver may have printed a warning before.
+    // Before this text, the driver may have printed a warning.
     EXPECT_THAT(missing.errors,
                 EndsWith("warmgraph_llm: safetensors: cannot open '/nowhere'; name the weights with --weights\n"));
     const Ended prompt = llm({"--prompt", std::string(129, 'a')});
@@ -160,7 +161,7 @@ TEST_F(Process, TheDemoComparesAColdAndAWarmStart)
     EXPECT_EQ(outcome(both.at("cold"), "prompt"), "recorded");
     EXPECT_EQ(outcome(both.at("warm"), "prompt"), "replayed");
 
-    // With that run's cache in place, a second run would not be cold.
+    // The cache of the first run still exists, so a second run would not be cold.
     const Ended again = demo({"--keep", kept.string()});
     EXPECT_EQ(again.code, 1);
     EXPECT_THAT(again.errors, HasSubstr("is not empty"));
@@ -177,7 +178,7 @@ TEST_F(Process, TheDemoPrintsATableForPeople)
     }
 }
 
-// The tuner's own rounds take many starts. This test only checks what later starts do.
+// Tuning itself takes many starts. This test only checks what later starts do.
 TEST_F(Process, OnlyTheFirstStartTimesGeometries)
 {
     const nlohmann::json cold = serve({"--tune", "enumerate"});
@@ -200,7 +201,7 @@ TEST_F(Process, OnlyTheFirstStartTimesGeometries)
         EXPECT_FALSE(warm.at("functions").at(function).at("phases").contains("compile"));
     }
     EXPECT_EQ(warm.at("text"), cold.at("text"));
-    // A geometry is part of the code's identity: a start without tuning finds no entry.
+    // A geometry is a part of the code's identity. So a start without tuning finds no entry.
     const nlohmann::json untuned = serve();
     EXPECT_TRUE(untuned.at("tuning").empty());
     EXPECT_EQ(outcome(untuned, "decode"), "recorded");

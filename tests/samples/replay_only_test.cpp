@@ -1,4 +1,4 @@
-// One process records with the whole library; another one replays without it.
+// One process records with the whole library, and another one replays without it.
 #include "process_fixture.hpp"
 
 namespace llm::replay_only_test {

@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"SizeIsText", R"({"a":{"dtype":"F32","shape":["2"],"data_offsets":[0,8]}})", bad_header},
         Hostile{"SizeOver63Bits", R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})",
                 bad_header},
-        // In 64 bits 2^32 * 2^32 * 4 is 0, and 2^62 * 4 + 8 is 8.
+        // In 64 bits, 2^32 * 2^32 * 4 overflows to 0, and 2^62 * 4 + 8 overflows to 8.
         Hostile{"ProductOverflows", R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})",
                 bad_tensor},
         Hostile{"BytesOverflow", R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})",
@@ -174,12 +174,12 @@ TEST(Safetensors, NeverCrashesOnFlippedBytes)
             const Safetensors file = Safetensors::parse(std::move(content));
             std::size_t covered = 0;
             for (const auto& [name, tensor] : file.tensors()) covered += tensor.bytes.size();
-            EXPECT_EQ(covered, 11U); // an accepted file still covers exactly the data
+            EXPECT_EQ(covered, 11U); // in a file that is accepted, the tensors still cover exactly the data
             ++accepted;
         } catch (const SafetensorsError&) {
         }
     }
-    EXPECT_GT(accepted, 0); // flips in the data and in names are harmless
+    EXPECT_GT(accepted, 0); // flips in the data and in names do no harm
     EXPECT_LT(accepted, 5'000);
 }
 

@@ -1,4 +1,5 @@
-// samples/serve on OpenCL: two small functions stand for a language model's, with states as in PyTorch's entries.
+// Runs samples/serve on OpenCL. Two small functions take the place of a language model's; their states are described as
+// in PyTorch's entries.
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -20,7 +21,7 @@ using serve::Tokens;
 
 constexpr std::int64_t k_vocabulary = 16, k_frequency = 3;
 
-// Each next token depends on all earlier ones: both kernels write them to the state `seen`.
+// Each next token depends on all earlier tokens: both kernels write tokens to the state `seen`.
 constexpr const char* k_model = R"(
 __kernel void prompt(__global const long* tokens, __global const float* table, __global const long* frequency,
                      __global long* seen, __global long* next, int count)
@@ -43,7 +44,7 @@ json metadata()
     return {{"warmgraph.torch", 1},
             {"written", {"seen"}},
             {"aliases", {{"embed.weight", {table, tied}}}},
-            {"contents", {{"frequency", "AwAAAAAAAAA="}}}}; // k_frequency in eight bytes
+            {"contents", {{"frequency", "AwAAAAAAAAA="}}}}; // the eight bytes of k_frequency
 }
 
 std::vector<float> table()
@@ -149,7 +150,7 @@ protected:
         serve::States states{device, file};
         return serve::generate(cache, device, states, golden);
     }
-    /// Returns the program's exit code and output.
+    /// Runs the program. Returns its exit code and its output.
     [[nodiscard]] std::pair<int, std::string> run(const std::string& device_id = "opencl") const
     {
         const std::string command = std::string("WARMGRAPH_POLICY=require_hit " SERVE_BINARY " ") +

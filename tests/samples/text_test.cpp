@@ -1,4 +1,4 @@
-// The parts of the sample that need no device: tokens, configuration, tables.
+// Tests those parts of the sample that need no device: tokens, configuration, tables.
 
 #include "config.hpp"
 #include "generate.hpp"

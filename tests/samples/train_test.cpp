@@ -1,4 +1,4 @@
-// The training sample, cold and warm, in new processes.
+// Runs the training sample in new processes, cold and warm.
 #include <sstream>
 
 #include "process_fixture.hpp"
@@ -11,7 +11,7 @@ using testing::HasSubstr;
 class Training : public Process {
 protected:
     struct Run {
-        std::vector<std::string> steps; ///< the lines of the steps
+        std::vector<std::string> steps; ///< the output lines that describe a step
         std::string output;
         [[nodiscard]] double loss(std::size_t step) const
         {

@@ -30,7 +30,7 @@ protected:
             if (item.is_regular_file()) found.push_back(item.path());
         return found;
     }
-    /// Overwrites the only file.
+    /// Overwrites the only file in the sub-folder.
     void overwrite(std::string_view contents) const { std::ofstream(files().at(0), std::ios::binary) << contents; }
 
     TempDir m_dir;

@@ -1,4 +1,5 @@
-// check finds all seeded damage without a false alarm and changes nothing; repair cures the damage.
+// `check` must find all damage that the tests make, without a false alarm, and change nothing. `repair` must cure the
+// damage.
 #include <sys/stat.h>
 
 #include "child_process.hpp"
@@ -7,7 +8,7 @@
 namespace warmgraph::test::check_test {
 namespace {
 
-/// The name of the temporary file that a process leaves when it dies while publishing.
+/// The name of a temporary file whose writer died while it published.
 std::string name_of_dead_writers_temporary(const fs::path& root)
 {
     ChildProcess child([&] {
@@ -31,7 +32,7 @@ std::string name_of_dead_writers_temporary(const fs::path& root)
     throw std::runtime_error("no temporary was left");
 }
 
-/// The name of a temporary file of a process on another machine.
+/// The name of a temporary file that belongs to a process on another machine.
 constexpr const char* k_others_temporary =
     ".tmp-other-host.4026531836-1f0c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-17-0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
 
@@ -46,7 +47,7 @@ protected:
         EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_prompt))));
         m_store->add_usage(k_decode, {.hits = 1});
     }
-    /// The findings of check, as "path: code". check must change nothing.
+    /// Runs check. Returns its findings by path. check must change nothing.
     std::map<std::string, ErrorCode> found()
     {
         const auto before = snapshot(m_root);
@@ -74,7 +75,7 @@ using Found = std::map<std::string, ErrorCode>;
 
 TEST_F(Check, AHealthyCacheHasNothing)
 {
-    const auto lock = m_store->try_record_lock(m_first.header.key); // the lock is held now
+    const auto lock = m_store->try_record_lock(m_first.header.key); // holds the lock from now on
     fs::create_directories(m_root / "autotune" / "ab");
     write(m_root / "autotune" / "ab" / ("ab" + std::string(62, '0') + ".best_config"), "{}");
     fs::create_directories(m_root / "profile");
@@ -137,15 +138,15 @@ TEST_F(Check, FindsEverySeededDamageAndNothingElse)
         write(path, "text");
         seed(path, ErrorCode::invalid_argument);
     }
-    write(m_root / "a" / "b" / "c" / "usage.json", "{"); // not the folder of a key, so it is not checked
+    write(m_root / "a" / "b" / "c" / "usage.json", "{"); // not in a function's folder, so check ignores it
     seed(m_root / "a", ErrorCode::invalid_argument);
-    // Must come first: a process that opens the folder removes dead writers' files.
+    // This must come first, because a process that opens the folder removes the files of dead writers.
     seed(folder() / name_of_dead_writers_temporary(m_root), ErrorCode::io_failed);
     const fs::path old_temporary = folder(k_prompt) / k_others_temporary;
     write(old_temporary, "half");
     make_older(old_temporary, std::chrono::hours(25));
     seed(old_temporary, ErrorCode::io_failed);
-    write(m_root / k_others_temporary, "half"); // its writer may live, so it is not damage
+    write(m_root / k_others_temporary, "half"); // not damage, because its writer may be alive
 
     EXPECT_EQ(found(), seeded);
 }
@@ -171,7 +172,7 @@ TEST_F(Check, LeavesALivingWritersTemporaryInPeace)
     EXPECT_EQ(names_in(folder(k_prompt)).size(), 2U);
 }
 
-/// A file system where a temporary file vanishes after the first query about it.
+/// A file system in which a temporary file vanishes after the first query about it.
 class FinishedFiles final : public ForwardingFileSystem {
     Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
     {

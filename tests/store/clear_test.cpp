@@ -1,4 +1,4 @@
-// Clearing: all, one model, one function.
+// Tests clearing of everything, of one model, and of one function.
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
@@ -40,7 +40,7 @@ TEST_F(Clear, AllRemovesEverythingOfTheCache)
     EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_decode)))) << "and it goes on working";
 }
 
-// They belong to no model, so clearing one model does not remove them.
+// Tuned configurations belong to no model, so clearing one model does not remove them.
 TEST_F(Clear, TunedConfigurationsGoAloneOrWithAll)
 {
     const auto put = [this] {

@@ -1,4 +1,5 @@
-// Power cuts, clearing processes and dead writers around a commit; and how a replaced file is recognised.
+// Power cuts, clearing processes and dead writers during a commit. Also, how the store recognises that a file was
+// replaced.
 #include <cstdio>
 #include <functional>
 
@@ -13,8 +14,8 @@
 namespace {
 
 struct Step {
-    std::string what; ///< "sync", "rename"
-    std::string path; ///< the synced file, or the new name
+    std::string what; ///< "sync" or "rename"
+    std::string path; ///< the file that is synced, or the new name
 };
 std::vector<Step>* s_steps = nullptr; // set while a test records the steps
 
@@ -60,7 +61,7 @@ protected:
         s_steps = nullptr;
         return steps;
     }
-    /// The file is synced before it gets its name, and its folder afterwards.
+    /// Expects that the file is synced before it gets its name, and that its folder is synced afterwards.
     static void expect_durable(const std::vector<Step>& steps, const fs::path& path)
     {
         const auto named = std::ranges::find_if(
@@ -100,7 +101,8 @@ TEST_F(Commit, OfAnImageOutlastsAPowerCut)
     expect_durable(steps_of([&] { ASSERT_TRUE(store->publish_image(image).value()); }), path_of(image));
 }
 
-/// Removes a folder right before a file is written into it, as `warmgraph clear` may; a given number of times.
+/// Removes a folder just before a file is written into it, as `warmgraph clear` may do. This happens a given number of
+/// times.
 class ClearedFiles final : public ForwardingFileSystem {
 public:
     explicit ClearedFiles(Path root) : m_root(std::move(root)) {}
@@ -123,7 +125,7 @@ private:
         if (times > 0 && --times >= 0) fs::remove_all((m_root / path).parent_path());
     }
 
-    Path m_root; ///< paths in the opened folder are relative to this
+    Path m_root; ///< the root, because paths in an opened folder are relative to it
 };
 
 TEST_F(Commit, IsTriedAgainWhereItsFolderIsGone)
@@ -150,7 +152,8 @@ TEST_F(Commit, IsGivenUpWhereItsFolderIsGoneAgainAndAgain)
     EXPECT_TRUE(failed_with(store->publish(m_entry), ErrorCode::not_found, "publish decode"));
 }
 
-/// Removes the whole cache right before a folder is made in it, as `rm -rf` may; a given number of times.
+/// Removes the whole cache just before a folder is made in it, as `rm -rf` may do. This happens a given number of
+/// times.
 class DeletedFiles final : public ForwardingFileSystem {
 public:
     explicit DeletedFiles(Path root) : m_root(std::move(root)) {}
@@ -181,7 +184,7 @@ TEST_F(Commit, BeginsAgainWhereTheCacheIsDeletedMeanwhile)
     EXPECT_TRUE(fs::exists(m_root / "CACHEDIR.TAG"));
 }
 
-/// Otherwise a folder without the tag would appear, which no process may use.
+/// Otherwise a folder without the tag would appear, and no process may use such a folder.
 TEST_F(Commit, OfCountersAndMissesDoesNotMakeACacheThatIsDeletedMeanwhile)
 {
     DeletedFiles files(m_root);
@@ -206,7 +209,7 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
         std::erase_if(names, [](const std::string& name) { return !name.starts_with(".tmp-"); });
         return names;
     };
-    const auto living = open(); // opened first, because opening the folder also removes dead writers' files
+    const auto living = open(); // opened first, because opening the folder also removes the files of dead writers
     ChildProcess child([&] {
         FaultyFileSystem files;
         const auto store = open({}, files);
@@ -223,10 +226,10 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
     EXPECT_TRUE(left().empty());
 }
 
-/// Runs a step after a file was read and before it is set aside.
+/// Runs a function after a file was read and before the file is set aside.
 class InterruptedFiles final : public ForwardingFileSystem {
 public:
-    std::function<void()> after_read; ///< runs after an entry was read
+    std::function<void()> after_read; ///< the function that runs after an entry was read
 
 private:
     Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override

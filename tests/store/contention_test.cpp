@@ -1,5 +1,5 @@
-// C1 and P7: many processes use one folder, while others evict and prune. Every hit verifies, and the folder exceeds
-// its budget by at most one entry per live writer.
+// Promises C1 and P7: many processes use one folder, while others evict and prune. Every hit must have the right
+// contents, and the folder may exceed its budget by at most one entry for each live writer.
 #include <atomic>
 #include <random>
 
@@ -11,7 +11,8 @@
 #include "random_graph.hpp"
 #include "store_fixture.hpp"
 
-/// power_cut_test.cpp tests what reaches the disk. Without this wait, the processes collide more often.
+/// Does nothing: without the wait for the disk, the processes collide more often. power_cut_test.cpp tests which bytes
+/// reach the disk.
 extern "C" int fsync(int) { return 0; }
 
 namespace warmgraph::test::contention_test {
@@ -24,7 +25,7 @@ constexpr int k_operations = 500, k_generations = 12;
 #endif
 constexpr int k_processes = 16;
 
-/// Shared by a test and its children.
+/// Counters that a test shares with its children.
 struct Counts {
     std::atomic<int> hits, published, evicted;
     std::atomic<bool> done;
@@ -39,7 +40,8 @@ protected:
     }
     ~Contention() override { ::munmap(m_counts, sizeof(Counts)); }
 
-    /// An image may go while an entry that names it is being published. That is a miss; check must find nothing else.
+    /// Whether check finds the folder whole. An image may be removed while an entry that names it is being published.
+    /// This is a miss and is allowed, but check must find nothing else.
     bool is_whole()
     {
         const auto damages = open({.access = store::StoreMode::read_only})->check();
@@ -59,13 +61,13 @@ constexpr int k_variants = 24, k_images = 5;
 
 Bytes shared_image(int variant) { return image_of("code " + std::to_string(variant % k_images)); }
 
-/// The whole entry follows from the variant and the mark, so that a reader can check a hit.
+/// Makes an entry whose contents follow from the variant and the mark, so that a reader can check a hit.
 Entry entry_of(int variant, const std::string& mark)
 {
     return make_entry(k_decode, variant, mark, {shared_image(variant)});
 }
 
-/// Returns the error, or "".
+/// Uses the store once. Returns an error, or "".
 std::string use(LocalStore& store, std::mt19937_64& random, Counts& counts)
 {
     const int variant = static_cast<int>(random() % k_variants);
@@ -128,8 +130,8 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
             std::mt19937_64 random(seed + static_cast<std::uint64_t>(p));
             auto store = open({.max_variants = 16});
             for (int i = 0; i < k_operations; ++i) {
-                // Gives the leases back: otherwise sixteen processes would keep all entries in use, and nothing could
-                // be pruned.
+                // Closing the store gives the leases back: otherwise sixteen processes would hold all entries in use,
+                // and nothing could be pruned.
                 if (random() % 4 == 0) store.reset(), store = open({.max_variants = 16});
                 const std::string wrong = use(*store, random, *m_counts);
                 if (wrong.empty()) continue;
@@ -138,7 +140,7 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
             }
             return 0;
         });
-    ChildProcess checker([&] { // P10: no false alarm
+    ChildProcess checker([&] { // promise P10: no false alarm
         while (!m_counts->done)
             if (!is_whole()) return 1;
         return 0;
@@ -154,7 +156,7 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
     EXPECT_TRUE(is_whole());
 }
 
-constexpr std::uint64_t k_budget = 400'000, k_one = 60'000; ///< bytes; an entry with its image has less than k_one
+constexpr std::uint64_t k_budget = 400'000, k_one = 60'000; ///< bytes; an entry with its image is smaller than k_one
 
 class Budget : public Contention {
 protected:
@@ -169,10 +171,11 @@ protected:
         }
         return bytes;
     }
-    /// The first run of a new process.
+    /// Publishes one entry in a new process.
     int write_one(int number)
     {
-        // A writer prunes for at most a tenth of a second, too short on a busy machine. On this clock no time passes.
+        // A writer prunes for at most a tenth of a second, which is too short on a busy machine. So the test uses a
+        // clock on which no time passes.
         const auto store =
             open({.max_variants = 1000, .budget = {.bytes = k_budget}}, posix_file_system(), m_set_clock);
         const Bytes image = image_of(std::string(30'000, 'i') + std::to_string(number));
@@ -199,7 +202,7 @@ TEST_F(Budget, HoldsToWithinOneEntryForEachLivingWriter)
     EXPECT_LE(most, k_budget + k_processes * k_one);
     EXPECT_GT(most, k_budget / 2) << "hardly anything was kept";
     EXPECT_TRUE(open()->check().value().empty());
-    // One more writer, alone.
+    // One more writer runs alone.
     EXPECT_EQ(write_one(1000), 0);
     EXPECT_LE(bytes_held(), k_budget + k_one);
 }

@@ -1,4 +1,5 @@
-// Damaged, foreign and newer files: refused, set aside with the reason, and replaced in the same run.
+// Files that are damaged, foreign or from a newer version are refused, set aside with the reason, and replaced in the
+// same run.
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -16,7 +17,8 @@ namespace {
 class Damage : public StoreTest {
 protected:
     Damage() { m_store = open(); }
-    /// The file is refused with this code, lies in quarantine with its reason, and can be published again.
+    /// Expects that the file is refused with this code and is in quarantine with the reason, and that the entry can be
+    /// published again.
     void expect_refused_and_replaced(const Entry& entry, ErrorCode code)
     {
         const std::size_t before = quarantined().size();
@@ -37,7 +39,7 @@ TEST_F(Damage, AFlippedBitAnywhereIsRefusedAndReplaced)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     const std::uint64_t size = fs::file_size(m_path);
-    for (std::uint64_t byte = 16; byte < size; byte += 37) { // from 16 on, behind magic, version and kind
+    for (std::uint64_t byte = 16; byte < size; byte += 37) { // byte 16 comes after magic, version and kind
         flip(m_path, byte);
         expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
     }
@@ -57,7 +59,7 @@ TEST_F(Damage, ATruncatedEmptyOrLongerFileIsRefusedAndReplaced)
 TEST_F(Damage, AFileOverTheCapIsRefusedUnread)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
-    fs::resize_file(m_path, 1ULL << 40); // a sparse file: reading it would take all the machine's memory
+    fs::resize_file(m_path, 1ULL << 40); // makes a sparse file: reading it would take all the machine's memory
     expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
 }
 
@@ -91,7 +93,7 @@ TEST_F(Damage, AnotherKeysBytesAreRefusedAndReplaced)
     }
 }
 
-/// F1: each bit of the envelope and a sample of the rest, through a lookup and through `check`.
+/// Promise F1: flips each bit of the envelope, and some of the other bits. A lookup and `check` must find each flip.
 TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
@@ -116,14 +118,14 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
     EXPECT_TRUE(m_store->check().value().empty());
 }
 
-/// The number of flips; $WARMGRAPH_TEST_FLIPS sets it for a long run.
+/// The number of random flips. A long run can set it in $WARMGRAPH_TEST_FLIPS.
 int flips()
 {
     const char* const given = std::getenv("WARMGRAPH_TEST_FLIPS");
     return given != nullptr ? std::atoi(given) : 2000;
 }
 
-/// F1: up to four flipped bits at once, anywhere.
+/// Promise F1: up to four bits are flipped at once, anywhere in the file.
 TEST_F(Damage, RandomFlipsAreNeverRead)
 {
     std::mt19937_64 random(test_seed());
@@ -140,7 +142,7 @@ TEST_F(Damage, RandomFlipsAreNeverRead)
     }
 }
 
-/// A file of a newer format, sealed by a newer warmgraph.
+/// A file that a newer warmgraph wrote and sealed, in a newer format.
 class NewerFormat : public Damage {
 protected:
     void SetUp() override
@@ -188,10 +190,10 @@ TEST_F(NewerFormat, IsDamageUnderAKeyThatSaysAnother)
 TEST_F(NewerFormat, ThatIsNotSealedIsDamage)
 {
     std::string torn = newer;
-    torn[200] = static_cast<char>(torn[200] ^ 1); // behind the first bytes, only a newer version can judge
+    torn[200] = static_cast<char>(torn[200] ^ 1); // after the first bytes, only a newer version can find the damage
     write(m_path, torn);
     EXPECT_TRUE(m_store->check().value().empty());
-    for (const std::size_t byte : {8U, 9U, 12U, 20U, 44U, 150U}) { // version, kind, sizes, flags, the seal
+    for (const std::size_t byte : {8U, 9U, 12U, 20U, 44U, 150U}) { // of version, kind, sizes, flags and seal
         torn = newer;
         torn[byte] = static_cast<char>(torn[byte] ^ 16);
         write(m_path, torn);
@@ -279,7 +281,7 @@ TEST_F(Damage, PublishingAnImageReplacesADamagedOne)
     EXPECT_EQ(m_store->image(sha256(image)).value(), image);
 }
 
-/// Replaces the file after it was read and before it is set aside, as a second process may.
+/// Replaces the file after it was read and before it is set aside, as another process may do.
 class ReplacingFiles final : public ForwardingFileSystem {
 public:
     std::function<void()> after_read;
@@ -308,7 +310,7 @@ TEST_F(Damage, AFileThatWasReplacedMeanwhileIsNotSetAside)
 /// Notes the paths that are read.
 class WatchedFiles final : public ForwardingFileSystem {
 public:
-    std::vector<Path> read_paths; ///< relative to the opened folder
+    std::vector<Path> read_paths; ///< paths relative to the folder that was opened
 
 private:
     Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override

@@ -1,4 +1,5 @@
-// Events by kind and reason, summed across stores. A reason that is not a word, or one too many, counts as "other".
+// Events are counted by kind and reason, and summed across stores. If a reason is not a word, or if there are too many
+// reasons, it counts as "other".
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::events_test {

@@ -1,4 +1,4 @@
-// Variants over their limit, and images without entries.
+// Tests eviction when there are more variants than the limit, and images that no entry names.
 #include "reseal.hpp"
 #include "store_fixture.hpp"
 
@@ -21,7 +21,7 @@ TEST_F(Eviction, RemovesTheLeastRecentlyUsedVariantsOverTheLimit)
     set_age(0, 10);
     set_age(1, 30);
     set_age(2, 20);
-    ASSERT_TRUE(store->entry(make_entry(k_decode, 1).header.key).value()); // the oldest, but used again
+    ASSERT_TRUE(store->entry(make_entry(k_decode, 1).header.key).value()); // the oldest entry is used again
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 3))));
     EXPECT_TRUE(exists(0));
     EXPECT_TRUE(exists(1));

@@ -1,4 +1,5 @@
-// Every Nth file operation fails, once or from then on: the caller gets an error, and the cache stays usable and clean.
+// One file operation fails, or all from a certain one on. The caller gets an error, and the cache stays usable and
+// clean.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
@@ -10,8 +11,8 @@ using Leaves = FaultyFileSystem::Leaves;
 
 class Faults : public StoreTest {
 protected:
-    /// For every N, once or for ever, and every kind of failure: runs `prepare` on a new cache, `act` while the Nth
-    /// operation fails, then `verify`; stops when `act` no longer reaches the failing operation.
+    /// For every N and every kind of failure: runs `prepare` on a new cache, `act` while the Nth operation fails (once,
+    /// or with all later operations), and then `verify`. Stops when `act` makes fewer than N operations.
     template <class Prepare, class Act, class Verify>
     void for_every_fault(Prepare prepare, Act act, Verify verify,
                          const std::vector<ErrorCode>& codes = {ErrorCode::no_space, ErrorCode::io_failed,
@@ -45,7 +46,7 @@ protected:
             }
         }
     }
-    /// Nothing is damaged or left over. Temporary files of this live process count as left over too.
+    /// Expects that nothing is damaged or left over. Temporary files of this process count as left over, too.
     void expect_clean()
     {
         EXPECT_TRUE(open()->check().value().empty());
@@ -85,7 +86,7 @@ TEST_F(Faults, AFullDiskWhilePublishingLeavesNothing)
         m_root = m_dir.path() / std::to_string(nth);
         FaultyFileSystem files;
         const auto store = open({}, files);
-        files.fail_at(nth, ErrorCode::no_space); // once: on a full disk, files can still be removed
+        files.fail_at(nth, ErrorCode::no_space); // fails once, because on a full disk files can still be removed
         const auto result = store->publish(m_new);
         const bool injected = files.injected() > 0;
         files.stop_failing();
@@ -154,7 +155,7 @@ TEST_F(Faults, ReadingAnImageGivesItOrAnError)
 {
     for_every_fault([&](LocalStore& store) { ASSERT_TRUE(store.publish_image(m_image).value()); },
                     [&](LocalStore& store) {
-                        // An image takes one query and one read. Together with reading the header, they are one load.
+                        // An image takes one query and one read; with the reading of the header, this is one load.
                         static_cast<void>(store.header(m_old.header.key));
                         return store.image(sha256(m_image));
                     },
@@ -205,7 +206,8 @@ TEST_F(Faults, ClearAndRepairReportAFailureAndCanBeRunAgain)
         {ErrorCode::io_failed});
 }
 
-// Like a kill before the Nth operation of publish: nothing after it happens, and the file being written is cut in half.
+// As if the process was killed before the Nth operation of publish: no later operation happens, and the file that is
+// being written is cut in half.
 TEST_F(Faults, AProcessThatDiesAnywhereInPublishLeavesAUsableCache)
 {
     ASSERT_TRUE(succeeded(open()->publish(m_old)));

@@ -1,11 +1,11 @@
-// Headers that a process reads again.
+// A process reads headers that it has read before.
 #include "store_fixture.hpp"
 #include "warmgraph/store/store.hpp"
 
 namespace warmgraph::test::headers_test {
 namespace {
 
-/// A tier in memory that knows the versions of an object, and counts the bytes that it returns.
+/// A tier in memory. It has versions of objects, and counts the bytes that it returns.
 class CountingTier final : public store::Tier {
 public:
     Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override
@@ -80,7 +80,7 @@ struct StoreHeaders : testing::Test {
     store::Store m_store{m_tier};
 };
 
-/// This also holds when the caller asks for the whole entry at once.
+/// For an entry that is not trusted, only the header is read, even when the caller asks for the whole entry at once.
 TEST_F(StoreHeaders, AreAllThatIsReadOfWhatIsNotTrusted)
 {
     Entry entry = make_entry(k_decode);
@@ -155,7 +155,7 @@ TEST_F(StoreHeaders, AreReadAnewWhereTheEntryWasReplaced)
 {
     const Entry before = publish(0, "one");
     EXPECT_EQ(header(before.header.key), before.header);
-    const Entry after = publish(0, "another"); // with the same key
+    const Entry after = publish(0, "another"); // has the same key
     ASSERT_EQ(after.header.key, before.header.key);
     EXPECT_EQ(header(after.header.key), after.header);
     EXPECT_EQ(variants(), std::vector{after.header});
@@ -197,14 +197,14 @@ TEST_F(StoreHeaders, OfATierThatCannotTellAreReadEachTime)
     m_tier.tells = false;
     const Entry before = publish(0, "one");
     EXPECT_EQ(header(before.header.key), before.header);
-    const Entry after = publish(0, "two"); // with the same size
+    const Entry after = publish(0, "two"); // has the same size
     EXPECT_EQ(header(after.header.key), after.header);
     EXPECT_GT(m_tier.taken(), 0U);
 }
 
 TEST_F(StoreHeaders, TakeABoundedAmountOfMemory)
 {
-    constexpr int k_entries = 40; // of half a MiB each: more than are kept
+    constexpr int k_entries = 40; // half a MiB each: more than the store keeps
     std::vector<Entry> entries;
     for (int i = 0; i < k_entries; ++i) entries.push_back(publish(i, std::string(512 << 10, 'x')));
     EXPECT_EQ(variants().size(), static_cast<std::size_t>(k_entries));

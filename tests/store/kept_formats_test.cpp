@@ -1,5 +1,5 @@
-// P9: entries of older formats, written by older versions (tests/cachefmt/kept): each is a clean miss with the reason,
-// and is replaced by a new recording.
+// Promise P9: entries of older formats, which older versions wrote (tests/cachefmt/kept). Each is a clean miss with a
+// reason, and a new recording replaces it.
 #include "store_fixture.hpp"
 
 namespace warmgraph::test::kept_formats_test {
@@ -12,7 +12,7 @@ protected:
     void SetUp() override
     {
         fs::remove_all(m_root);
-        static_cast<void>(open()); // makes the folder and its tag
+        static_cast<void>(open()); // makes the folder with its tag
         fs::copy(folder(), m_root, fs::copy_options::recursive);
     }
     static fs::path folder() { return k_kept / ("format" + std::to_string(GetParam())); }
@@ -65,7 +65,7 @@ TEST_P(KeptFormats, AreSetAsideByWhoWrites)
 
 INSTANTIATE_TEST_SUITE_P(Format, KeptFormats, testing::Values(1, 2, 3, 4));
 
-/// Forward and backward of a pair in one graph, in a readable format.
+/// An entry with forward and backward of a pair in one graph, in a format that can be read.
 class KeptJoinedPair : public StoreTest {
 protected:
     void SetUp() override

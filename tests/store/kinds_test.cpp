@@ -1,4 +1,4 @@
-// Each kind of object in a folder: its size, its budget, and its use.
+// For each kind of object in a folder: its size, its budget, and the order in which it was used.
 #include <set>
 
 #include "child_process.hpp"
@@ -14,7 +14,7 @@ using store::ArtifactName;
 
 class Kinds : public StoreTest {
 protected:
-    /// Puts an object that was last used `age` ago.
+    /// Stores an object that was last used `age` ago.
     ArtifactName put(LocalStore& store, ArtifactKind kind, int number, std::size_t bytes, minutes age,
                      std::uint8_t form = 0)
     {
@@ -30,7 +30,7 @@ protected:
     }
     using StoreTest::path_of;
     [[nodiscard]] bool exists(const ArtifactName& name) const { return fs::exists(path_of(name)); }
-    /// An entry of a process that has ended.
+    /// Publishes an entry as a process that has ended.
     Entry publish_aged(minutes age)
     {
         const Entry entry = make_entry(k_decode);

@@ -1,4 +1,4 @@
-// The places and modes of files on the disk; and reading them back.
+// Where files are on the disk, and with which modes. Also, how they are read back.
 #include <sys/stat.h>
 
 #include "store_fixture.hpp"

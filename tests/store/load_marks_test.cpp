@@ -1,4 +1,5 @@
-// The files that name the entry whose code a driver is loading: their writers, whether these live, and their removal.
+// Load marks: files that name the entry whose code a driver is loading. The tests are about their writers, whether the
+// writers are alive, and the removal of the files.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -27,7 +28,7 @@ protected:
         const auto store = open();
         take(store->publish(m_entry));
     }
-    /// A process that dies in `count` loads of the same entry.
+    /// Starts a process that dies while it loads the entry, `count` times.
     void die(const LoadTarget& target = k_here, int count = 1)
     {
         ChildProcess child([&] {
@@ -61,7 +62,8 @@ protected:
         std::erase_if(names, [](const std::string& name) { return !name.starts_with(".loading-"); });
         return names;
     }
-    /// The mark's name with another part, counted from its end; see docs/format.md.
+    /// The name of the mark with one part replaced. `from_end` counts the parts from the end of the name
+    /// (docs/format.md).
     [[nodiscard]] static std::string with_part(std::string name, int from_end, const std::string& part)
     {
         std::size_t end = name.size();
@@ -92,7 +94,7 @@ TEST_F(LoadMarks, StandBesideTheEntryAsLongAsItIsLoaded)
         const std::string text = text_of(folder() / names[0]);
         EXPECT_THAT(text, AllOf(HasSubstr("decode"), HasSubstr("driver 550.54 on NVIDIA H200")));
         EXPECT_EQ(fs::status(folder() / names[0]).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-        auto second = store->begin_load(m_key, k_here); // like another thread
+        auto second = store->begin_load(m_key, k_here); // as in another thread
         ASSERT_TRUE(succeeded(second));
         EXPECT_EQ(marks().size(), 2U);
         EXPECT_TRUE(store->check()->empty());
@@ -217,7 +219,7 @@ TEST_F(LoadMarks, AForkedChildTakesNoneAway)
     EXPECT_TRUE(marks().empty());
 }
 
-/// The load of an entry whose launch has returned and whose work is not done.
+/// A load whose entry was launched: the launch has returned, but the work is not done.
 class LaunchMarks : public LoadMarks {
 protected:
     void begin(store::LocalStore& store)
@@ -298,7 +300,7 @@ TEST_F(LaunchMarks, AreDeathsWhereTheProcessIsKilledOrItsWorkFails)
     EXPECT_TRUE(is_condemned());
 }
 
-/// The machine's clock plus an offset.
+/// A clock that is the machine's clock plus an offset.
 class MovedClock final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
@@ -332,7 +334,7 @@ TEST_F(LaunchMarks, AreNotAForkedChilds)
     const auto store = open();
     begin(*store);
     ChildProcess child([&] {
-        has_failed = true; // the parent's driver fails in a forked child
+        has_failed = true; // in a forked child, the parent's driver fails
         store->settle_loads();
         return 0;
     });

@@ -1,5 +1,5 @@
-// The tag (CACHEDIR.TAG): the library makes it with the folder, and never in another user's folder. Without it, no file
-// is changed; with it, only the library's files are.
+// The tag (CACHEDIR.TAG): the library makes it with the folder, and never in another user's folder. In a folder without
+// the tag, no file is changed; in a folder with the tag, only files of the library are changed.
 #include <sys/stat.h>
 
 #include "store_fixture.hpp"
@@ -12,7 +12,7 @@ using store::StoreMode;
 
 constexpr const char* k_tag = "CACHEDIR.TAG";
 constexpr const char* k_uuid = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
-/// The name of a temporary file of a process on another machine.
+/// The name of a temporary file that belongs to a process on another machine.
 const std::string k_temporary =
     fmt::format(".tmp-other-host.4026531836-1f0c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-17-{}", k_uuid);
 const std::string k_digest(64, 'a');
@@ -20,13 +20,13 @@ const std::string k_digest(64, 'a');
 class Mark : public StoreTest {
 protected:
     std::string mark() const { return snapshot(m_root).at(k_tag); }
-    /// Writes a file with its own text, old enough for every clean-up.
+    /// Writes a file of another program. It is so old that any clean-up would remove it.
     void plant(const fs::path& path) const
     {
         write(m_root / path, "of somebody: " + path.string());
         make_older(m_root / path, std::chrono::hours(48));
     }
-    /// Makes every kind of file that the store makes.
+    /// Lets the store make every kind of file that it makes.
     static void use(LocalStore& store)
     {
         EXPECT_TRUE(store.publish_image(image_of("code")).value());
@@ -117,7 +117,7 @@ TEST_F(Mark, IsDemandedByEveryCallThatChangesFiles)
     ASSERT_TRUE(succeeded(store->publish(damaged)));
     flip(path_of(damaged.header.key), 250);
     fs::remove(m_root / k_tag);
-    plant("notes.txt"); // otherwise the tag would be made again
+    plant("notes.txt"); // without this file, the tag would be made again
     const auto before = snapshot(m_root);
     const EntryKey key = make_entry(k_prompt).header.key;
     const auto refused = [](const auto& result) {
@@ -149,7 +149,7 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     open();
 }
 
-/// Programs that clean up by age remove the tag, because hits do not touch it; or they remove all files.
+/// Programs that clean up by age remove the tag, because a hit does not touch it. Or they remove all files.
 TEST_F(Mark, IsMadeAgainWhereAllThatIsLeftIsTheLibrarys)
 {
     use(*open());
@@ -183,7 +183,7 @@ TEST_F(Mark, IsTouchedByTheFirstUseOfAProcess)
     EXPECT_GT(fs::last_write_time(m_root / k_tag), before);
 }
 
-/// mke2fs makes lost+found, and only root may list it.
+/// mke2fs makes the folder lost+found, which only root may list.
 TEST_F(Mark, IsMadeOnAFreshVolume)
 {
     fs::create_directories(m_root / "lost+found");
@@ -195,7 +195,8 @@ TEST_F(Mark, IsMadeOnAFreshVolume)
     EXPECT_TRUE(fs::exists(m_root / "lost+found" / "#12345"));
 }
 
-/// In a folder that all users may write, any user could plant a tag. The message must not propose to change the mode.
+/// In a folder that all users may write, any user could make a tag. So the message must not recommend a change of the
+/// folder's mode.
 TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
 {
     const auto message = [&](mode_t mode, bool has_mark) {
@@ -251,7 +252,7 @@ TEST_F(Mark, IsThereOrTheFolderIsStillEmptyHoweverTheDiskFails)
     }
 }
 
-// Each of these was once taken for the library's own.
+// An earlier version took each of these files for its own.
 TEST_F(Mark, DoesNotCoverWhatOthersPutIntoTheFolder)
 {
     const auto store = open();

@@ -1,4 +1,4 @@
-// A tier in memory, as a remote one is for the store: names as text, and bytes.
+// A tier in memory. Like a remote tier, it has only names (as text) and bytes.
 #pragma once
 
 #include <map>

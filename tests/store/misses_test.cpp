@@ -1,4 +1,5 @@
-// The last misses of a function: kept under every policy, bounded, and read from a file that any user may have written.
+// The last misses of a function: they are kept under every policy, their number is limited, and any user may have
+// written their file.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
@@ -160,7 +161,7 @@ TEST_F(MissesOfAFunction, OfAHostileFileAreIgnoredWithAWordAndReplaced)
 TEST_F(MissesOfAFunction, CostALineAndNotTheCallWhereNothingCanBeWritten)
 {
     open();
-    fs::create_directories(m_file); // a folder in the file's place
+    fs::create_directories(m_file); // makes a folder where the file should be
     open()->note_miss(k_decode, miss("1"), "");
     EXPECT_FALSE(open()->misses(k_decode));
     fs::remove(m_file);

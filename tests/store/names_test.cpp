@@ -1,10 +1,10 @@
-// Names that come from outside, and file names made of them.
+// Names that come from outside the library, and the file names that are made of them.
 #include <cstring>
 
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
-// The library's calls come here, in every test of this program: the longest name that a host may have.
+// Hides the C library's function in this test program: it returns the longest name that a host may have.
 extern "C" int gethostname(char* name, std::size_t size) noexcept
 {
     const std::string longest(63, 'h');
@@ -79,7 +79,7 @@ TEST(CheckName, TakesOrdinaryNames)
 
 class KeyNames : public StoreTest {};
 
-/// eCryptfs allows names of 143 bytes, which must suffice for any host and process.
+/// eCryptfs allows file names of up to 143 bytes. They must suffice for any host and process.
 TEST_F(KeyNames, FitFileSystemsWithShortNames)
 {
     LongestName files;
@@ -99,7 +99,7 @@ TEST_F(KeyNames, EveryCallRefusesABadNameAndTouchesNothing)
         for (int part = 0; part < 3; ++part) {
             FunctionKey function = k_decode;
             (part == 0 ? function.model_info : part == 1 ? function.rank : function.function) = bad.name;
-            if (part == 0 && bad.name.size() == 129) continue; // a model_info may be longer than a model's name
+            if (part == 0 && bad.name.size() == 129) continue; // a model_info may be longer than the name of a model
             const Entry entry = make_entry(function);
             const EntryKey& key = entry.header.key;
             EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::invalid_argument)) << bad.says;

@@ -1,4 +1,4 @@
-// Cache folders that cannot be used: each gives a clear error with the cure.
+// Cache folders that cannot be used: each leads to a clear error with the cure.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ TEST_F(Open, NamesThatCannotBeFoldersAreInvalid)
     EXPECT_TRUE(failed_with(LocalStore::open(m_dir.path() / std::string(300, 'n')), ErrorCode::io_failed, "too long"));
 }
 
-/// Runs as a user other than root, because root may write anywhere.
+/// Runs `body` as another user than root, because root may write anywhere.
 template <class Body>
 void as_ordinary_user(Body body)
 {
@@ -82,14 +82,14 @@ TEST_F(Open, AReadOnlyFileSystemIsPermissionDeniedAlsoForRoot)
 {
     fs::create_directory(m_root);
     FaultyFileSystem files;
-    files.fail_all("lock", ErrorCode::permission_denied); // the probe
+    files.fail_all("lock", ErrorCode::permission_denied); // makes the library's probe fail
     EXPECT_TRUE(failed_with(LocalStore::open(m_root, {}, files), ErrorCode::permission_denied, "is not writable"));
     EXPECT_TRUE(succeeded(LocalStore::open(m_root, {.access = StoreMode::read_only}, files)));
 }
 
 TEST_F(Open, WhatCannotBeWrittenIsReadWhereThatIsAskedFor)
 {
-    ASSERT_TRUE(LocalStore::open(m_root)); // makes the tag
+    ASSERT_TRUE(LocalStore::open(m_root)); // makes the folder with its tag
     for (const ErrorCode code : {ErrorCode::permission_denied, ErrorCode::no_space}) {
         FaultyFileSystem counting;
         ASSERT_TRUE(LocalStore::open(m_root, {.falls_back = true}, counting));
@@ -116,12 +116,12 @@ TEST_F(Open, AFolderWithoutTheMarkIsNotReadInsteadOfBeingWritten)
 {
     fs::create_directory(m_root);
     FaultyFileSystem files;
-    files.fail_all("lock", ErrorCode::permission_denied); // the probe
+    files.fail_all("lock", ErrorCode::permission_denied); // makes the library's probe fail
     EXPECT_TRUE(failed_with(LocalStore::open(m_root, {.falls_back = true}, files), ErrorCode::permission_denied,
                             "is not writable"));
 }
 
-/// A folder of another user: given away when the test runs as root, otherwise one of root's.
+/// A folder that belongs to another user. As root, the test gives `own` away; otherwise this is a folder of root.
 fs::path foreign_folder(const fs::path& own)
 {
     if (::geteuid() != 0) return "/usr";

@@ -1,4 +1,4 @@
-// Which objects are compressed when they are written; and reading them in any form.
+// Tests which objects are compressed when they are written, and that objects are read in any form.
 #include <zstd.h>
 
 #include "store_fixture.hpp"
@@ -11,7 +11,7 @@ namespace {
 using store::Packing;
 using store::Packings;
 
-/// Bytes that compress to about a third, so less than 64 to 1.
+/// Bytes that compress to about a third of their size, which is far from the limit of 1/64.
 Bytes code(std::size_t size = 100'000)
 {
     Bytes bytes(size);
@@ -189,7 +189,7 @@ TEST_F(StoredPacked, FramesThatLieAreMissingAndSetAside)
     EXPECT_EQ(store->image(digest).value().value(), image) << "a better one takes its place";
 }
 
-/// The limits are 64 to 1, and the cap, whatever size the frame claims.
+/// A frame may expand to at most 64 times its size, and not above the cap, whatever size it claims.
 TEST(Unpacking, IsBounded)
 {
     const Bytes zeros(1'000'000);

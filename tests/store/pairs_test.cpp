@@ -1,4 +1,4 @@
-// Entries that were recorded together: forward and backward of a pair are kept, evicted and removed together.
+// Forward and backward of a pair are recorded together. The store keeps, evicts and removes them together.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
@@ -16,7 +16,7 @@ protected:
         entry.header.recording = {{recording, recording}, part};
         return entry;
     }
-    /// Publishes like a process that ended `age` ago.
+    /// Publishes as a process that ended `age` ago.
     Entry publish(const Entry& entry, minutes age)
     {
         EXPECT_TRUE(succeeded(open()->publish(entry)));
@@ -37,10 +37,10 @@ protected:
 TEST_F(StoredPairs, CheckNamesOneWithoutTheOtherAndPruneRemovesIt)
 {
     const auto whole = publish_pair(1, minutes(30));
-    const Entry second = publish(part_of(1, Part::backward, 1), minutes(30)); // belongs to the same forward
+    const Entry second = publish(part_of(1, Part::backward, 1), minutes(30)); // belongs to the same forward entry
     const Entry backward = publish(part_of(2, Part::backward), minutes(30)),
                 forward = publish(part_of(3, Part::forward), minutes(30)),
-                young = publish(part_of(4, Part::backward), minutes(1)); // its forward may be published soon
+                young = publish(part_of(4, Part::backward), minutes(1)); // its forward may still be published
     Entry tombstone = part_of(5, Part::backward);
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.graph = {};
@@ -74,7 +74,7 @@ TEST_F(StoredPairs, GoTogetherForTheBudgetAndByTheLastUseOfEither)
 {
     const auto used = publish_pair(1, minutes(50)), old = publish_pair(2, minutes(40));
     const Entry alone = publish(make_entry(k_decode, 7), minutes(30));
-    make_older(path_of(used.second.header.key), minutes(20)); // only the backward was used since
+    make_older(path_of(used.second.header.key), minutes(20)); // since then, only backward was used
     const auto size = fs::file_size(path_of(alone.header.key));
     static_cast<void>(open()->prune({.bytes = 4 * size}));
     EXPECT_TRUE(exist(used) && exists(alone));
@@ -92,7 +92,7 @@ TEST_F(StoredPairs, StayWhereALivingProcessUsesForward)
     ChildProcess user([&] {
         const auto store = open();
         const bool ok = store->entry(pair.first.header.key).value().has_value();
-        make_older(path_of(pair.first.header.key), minutes(50)); // so that its age does not protect it
+        make_older(path_of(pair.first.header.key), minutes(50)); // older, so that its age does not protect it
         ready.open();
         end.wait();
         return ok ? 0 : 1;

@@ -1,6 +1,7 @@
-// D3: power cuts. The store's writes are logged. Then each folder that a cut could leave is built and opened: after
-// each operation, with unsynced data dropped, torn or kept out of order. It follows POSIX's promises for fsync: a
-// file's bytes are safe once the file was synced, a name once its folder was.
+// Promise D3: power cuts. The test logs the store's writes. Then it builds and opens each folder that a power cut could
+// leave. A cut may come after each operation; data that is not synced may be lost, torn, or written out of order. This
+// follows POSIX's promises for fsync: a file's bytes are safe after the file was synced, and its name after its folder
+// was synced.
 #include <cstdarg>
 #include <functional>
 #include <random>
@@ -22,14 +23,14 @@ struct Operation {
     Logged what;
     std::string path;
     std::string to{};    ///< the new name in a rename
-    std::string bytes{}; ///< the bytes of a write
+    std::string bytes{}; ///< the bytes that a write writes
 };
 
 struct Log {
     std::string below; ///< only paths below this folder are logged
     std::vector<Operation> operations{};
 };
-Log* s_power_log = nullptr; // set while a test logs
+Log* s_power_log = nullptr; // not null while a test logs
 
 std::string logged_path_of(int file)
 {
@@ -51,7 +52,7 @@ void log_operation(Operation operation)
 
 } // namespace
 
-// The library's calls come here: a function of the program hides the C library's.
+// Hides the C library's function: the library's calls come to this function of the program.
 extern "C" int openat(int folder, const char* name, int flags, ...)
 {
     va_list rest;
@@ -75,7 +76,7 @@ extern "C" ssize_t write(int file, const void* bytes, size_t size)
     return written;
 }
 
-/// The test's disk loses no power, so the sync need not be done.
+/// Only logs the sync: in the test, the disk loses no power, so no sync is needed.
 extern "C" int fsync(int file)
 {
     log_operation({Logged::sync, logged_path_of(file)});
@@ -109,11 +110,11 @@ namespace {
 /// How much of a write is on the disk after the cut.
 enum class Torn : std::uint8_t { gone, half, zeros, whole };
 
-/// An operation on numbered files and folders; the numbers stay when names change.
+/// An operation on files and folders that are identified by numbers. The number of a file stays when its name changes.
 struct Step {
     Logged what = Logged::returned;
     int object = -1;
-    int parent = -1, old_parent = -1; ///< folders of the name and, for a rename, of the old name
+    int parent = -1, old_parent = -1; ///< the folder of the name; for a rename, also the folder of the old name
     std::string name{}, old_name{}, bytes{};
 };
 
@@ -125,7 +126,7 @@ public:
         for (const Operation& operation : operations) add(operation);
     }
     [[nodiscard]] std::size_t steps() const { return m_steps.size(); }
-    /// Whether syncs among the first `count` operations make this step safe.
+    /// Whether a sync among the first `count` operations makes this step safe.
     [[nodiscard]] bool is_safe(std::size_t step, std::size_t count) const
     {
         const Step& done = m_steps[step];
@@ -139,11 +140,12 @@ public:
     }
     [[nodiscard]] bool is_write(std::size_t step) const { return m_steps[step].what == Logged::write; }
 
-    /// The files with their contents, and folders as "(folder)", by path, when these operations reached the disk.
+    /// Returns the files with their contents, by path; a folder has the content "(folder)". `reached` says how much of
+    /// each of the first `count` operations is on the disk.
     using Reached = std::function<Torn(std::size_t step)>;
     [[nodiscard]] std::map<std::string, std::string> after(std::size_t count, const Reached& reached) const
     {
-        std::map<int, std::map<std::string, int>> names; // the names in each folder
+        std::map<int, std::map<std::string, int>> names; // the names in each folder, and the numbers of their files
         std::map<int, std::string> contents;
         for (std::size_t i = 0; i < count; ++i) {
             const Step& step = m_steps[i];
@@ -222,18 +224,18 @@ private:
         }
     }
 
-    std::map<std::string, int> m_numbers; ///< by path, as the process saw it last
+    std::map<std::string, int> m_numbers; ///< the number by path, as the process sees it after the last operation
     std::set<int> m_folders{0};
     int m_objects = 0;
     std::vector<Step> m_steps;
 };
 
-/// The findings in the folders that the cuts left.
+/// What the tests found in the folders that the cuts left.
 struct Seen {
     std::size_t folders = 0;
-    std::vector<std::string> wrong; ///< entries or images that nobody published, or folders that need manual repair
-    std::vector<std::string> torn;  ///< incomplete files with final names
-    std::vector<std::string> lost;  ///< lost although publish() had returned
+    std::vector<std::string> wrong; ///< entries or images that no process published, or folders that need manual repair
+    std::vector<std::string> torn;  ///< incomplete files that have their final names
+    std::vector<std::string> lost;  ///< objects that are lost although publish() had returned
 };
 
 class PowerCut : public StoreTest {
@@ -244,7 +246,8 @@ protected:
         fs::create_directory(m_top);
         m_root = fs::path(m_top) / "cache";
     }
-    /// Logs the operations of `work`. Its calls of `returned()` say: objects published so far must survive a cut.
+    /// Logs the operations of `work`. When `work` calls `returned()`, all objects that are published by then must
+    /// survive a cut.
     template <class Work>
     std::vector<Operation> log_of(Work work)
     {
@@ -256,7 +259,8 @@ protected:
     }
     void returned() const { s_power_log->operations.push_back({Logged::returned, m_top}); }
 
-    /// `versions[i]` is published when `returned` was logged i + 1 times. All versions have one key.
+    /// Cuts after each operation. `versions[i]` is published when `returned` was logged i + 1 times. All versions have
+    /// the same key.
     Seen cut_everywhere(const std::vector<Operation>& operations, const std::vector<Entry>& versions)
     {
         const Disk disk(operations, m_top);
@@ -283,10 +287,10 @@ private:
     {
         std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
                                         [](std::size_t) { return Torn::whole; }};
-        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names reach the disk before bytes, as on ext4
+        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // on ext4, a name may reach the disk first
             ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
         ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
-        for (int i = 0; i < k_random_ways; ++i) { // random orders
+        for (int i = 0; i < k_random_ways; ++i) { // tries random orders
             std::vector<Torn> torn(disk.steps());
             for (std::size_t step = 0; step < torn.size(); ++step) {
                 torn[step] = static_cast<Torn>(m_random() % 4);
@@ -322,7 +326,7 @@ private:
             return;
         }
         look_for_entries(**store, versions, published, when, seen);
-        // P4: no manual repair.
+        // Promise P4: no manual repair is needed.
         const auto again = (*store)->publish_image(m_image);
         const auto done = (*store)->publish(versions.back());
         if (!again || !done) {
@@ -333,7 +337,7 @@ private:
             seen.wrong.push_back(when + "it is published again and not there");
         for (const std::string& damage : damages_in(**store)) seen.wrong.push_back(when + damage);
     }
-    /// Counters are advisory and not synced: a torn file starts again at zero.
+    /// Counters are only advisory and are not synced. A counter file that is torn starts again at zero.
     static std::vector<std::string> damages_in(const LocalStore& store, std::optional<ErrorCode> code = {})
     {
         const auto damages = store.check();
@@ -381,7 +385,7 @@ std::string first_of(const std::vector<std::string>& lines)
 
 class PowerCutWhilePublishing : public PowerCut {
 protected:
-    /// Publishes when there is no folder yet, then over the first entry.
+    /// Publishes twice: first without a folder, and then over the first entry.
     std::vector<Operation> publish_twice()
     {
         return log_of([&] {
@@ -413,7 +417,7 @@ TEST_F(PowerCutWhilePublishing, NothingIsWrongTornOrLost)
     EXPECT_TRUE(seen.lost.empty()) << first_of(seen.lost);
 }
 
-/// The two syncs are needed: without one, files are torn, and the test above would notice it.
+/// Both syncs are needed: without the first one, files are torn. This shows that the test above would notice it.
 TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIsNeverWrong)
 {
     auto operations = publish_twice();
@@ -434,7 +438,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAnd
     for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
 }
 
-/// Removed or moved files may come back.
+/// Files that were removed or moved may come back after a cut.
 TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
 {
     const Entry other = make_entry(k_decode, 1, "other", {m_image});
@@ -442,15 +446,15 @@ TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
         const auto store = open({.max_variants = 1});
         ASSERT_TRUE(succeeded(store->publish_image(m_image)));
         ASSERT_TRUE(succeeded(store->publish(other)));
-        ASSERT_TRUE(succeeded(store->publish(m_first))); // evicts the other entry
+        ASSERT_TRUE(succeeded(store->publish(m_first))); // this evicts the other entry
         Log* const log = std::exchange(s_power_log, nullptr);
-        flip(path_of(m_first.header.key), 300); // not an operation of the store
+        flip(path_of(m_first.header.key), 300); // this write is not an operation of the store
         s_power_log = log;
-        EXPECT_FALSE(store->entry(m_first.header.key)); // moves this entry into quarantine
+        EXPECT_FALSE(store->entry(m_first.header.key)); // this moves the entry into quarantine
         ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));
         ASSERT_TRUE(succeeded(store->publish_image(m_image)));
         ASSERT_TRUE(succeeded(store->publish(m_second)));
-        returned(); // the first version has no promise
+        returned(); // for the first version there is no promise
         returned();
     });
     const Seen seen = cut_everywhere(operations, {m_first, m_second});

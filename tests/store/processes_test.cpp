@@ -1,4 +1,4 @@
-// Eight processes use the same folder at once.
+// Eight processes use the same folder at the same time.
 #include <signal.h>
 
 #include "child_process.hpp"
@@ -11,7 +11,8 @@ constexpr int k_processes = 8;
 
 class Processes : public StoreTest {
 protected:
-    /// Runs `body(process number) -> exit status` in 8 processes that start together; all must exit with 0.
+    /// Runs `body(process number)` in 8 processes that start together. The result is the exit status of the process;
+    /// all must be 0.
     template <class Body>
     static void in_processes(Body body)
     {
@@ -93,7 +94,7 @@ TEST_F(Processes, OneRecordsAndTheNextMayWhenItIsKilled)
     EXPECT_NE(store->try_record_lock(key).value(), nullptr);
 }
 
-// A small form of D2: processes are killed at any moment while they publish, evict and quarantine.
+// A small form of promise D2: processes are killed at any moment while they publish, evict and quarantine.
 TEST_F(Processes, KilledAtRandomTheyLeaveAUsableCacheAndNothingThatGrows)
 {
     constexpr int k_rounds = 30;

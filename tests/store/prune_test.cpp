@@ -1,4 +1,4 @@
-// Pruning: which objects are removed, in which order, and which stay because a process uses them.
+// Pruning: which objects it removes, in which order, and which objects stay because a process uses them.
 #include <thread>
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ using store::PruneRequest;
 
 class Prune : public StoreTest {
 protected:
-    /// An entry with its own image, like a process that ended published it `age` ago.
+    /// Publishes an entry with its own image, as a process that ended `age` ago.
     Entry publish_aged(int variant, minutes age, const std::vector<Bytes>& shared = {})
     {
         std::vector<Bytes> images = shared;
@@ -45,7 +45,7 @@ TEST_F(Prune, TheLeastRecentlyUsedGoFirstWithTheirImagesAndWhatIsSharedStays)
     const Entry oldest = publish_aged(0, minutes(50), {shared}), used = publish_aged(1, minutes(40), {shared}),
                 next = publish_aged(2, minutes(30), {shared}), newest = publish_aged(3, minutes(20), {shared});
     make_older(path_of(shared), minutes(50));
-    static_cast<void>(open()->entry(used.header.key)); // used again by a process that has ended
+    static_cast<void>(open()->entry(used.header.key)); // used by a process that has ended
     const auto store = open();
     const Pruned planned = store->plan_prune({.bytes = 120'000}).value();
     EXPECT_TRUE(exists(oldest)) << "a plan changes nothing";
@@ -83,7 +83,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
                         store->entry(ahead.header.key, store::Reading::ahead).value().has_value() &&
                         store->publish(published) && reader->entry(read_only.header.key).value().has_value();
         for (const Entry& entry : {loaded, ahead, published, read_only})
-            make_older(path_of(entry.header.key), minutes(60)); // so that their age does not protect them
+            make_older(path_of(entry.header.key), minutes(60)); // so that the age of these files does not protect them
         ready.open();
         end.wait();
         return ok ? 0 : 1;
@@ -101,7 +101,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
     EXPECT_EQ(open()->prune({.bytes = 0}).value().after.files, 0U) << "the dead use nothing";
 }
 
-/// A user who may only read the file could otherwise lock it for ever.
+/// If this was possible, a user who may only read the file could lock it for ever.
 TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
 {
     const Entry entry = publish_aged(0, minutes(50)), used = publish_aged(1, minutes(40));
@@ -131,10 +131,11 @@ TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
     ::close(file);
 }
 
-/// A file is used after the folder was listed and before its removal, by a process that has ended and holds no lease.
+/// A file system in which a file is used after the folder was listed and before the file is removed. The user is a
+/// process that has ended and has no lease.
 class UsedFiles final : public ForwardingFileSystem {
 public:
-    Path used; ///< gets a new time when it is queried for the first time
+    Path used; ///< the file that gets a new time when it is queried for the first time
 
 private:
     Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
@@ -220,14 +221,15 @@ TEST_F(Prune, ABudgetWithoutEndIsOne)
     EXPECT_EQ(store->budget().bytes, k_all);
 }
 
-/// An unreadable entry may need any image, and a process that can read the entry would miss the image.
+/// If an entry cannot be read, it may need any image. Another process that can read the entry would miss a removed
+/// image.
 TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
 {
     const Entry old = publish_aged(0, minutes(50)), newer = publish_aged(1, minutes(40));
     const Bytes unused = image_of("unused");
     ASSERT_TRUE(open()->publish_image(unused).value());
     make_older(path_of(unused), minutes(50));
-    fs::permissions(path_of(newer.header.key), fs::perms::others_write, fs::perm_options::add); // makes it untrusted
+    fs::permissions(path_of(newer.header.key), fs::perms::others_write, fs::perm_options::add); // no longer trusted
     const auto store = open();
     const Pruned roomy = store->prune({.bytes = 40'000}).value();
     EXPECT_EQ(roomy.removed.files(), 0U) << "images alone are over the budget: no entry makes up for them";
@@ -313,18 +315,19 @@ TEST_F(Prune, TheBudgetIsKeptWhileOneProcessPublishesOnAndOn)
 {
     const auto store = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     for (int variant = 0; variant < 20; ++variant) {
-        publish_aged(variant, minutes(60 - variant)); // published by processes that end
+        publish_aged(variant, minutes(60 - variant)); // published by processes that have ended
         ASSERT_TRUE(store->publish_image(image_of(std::string(1000, 'x') + std::to_string(variant))).value());
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt, variant))));
     }
-    // The store's own entries are small and in use. It notices other entries only when its own may be too many.
+    // The store's own entries are small and in use. It only looks at other entries when its own may be too many.
     EXPECT_EQ(store->variants(k_prompt).value().size(), 20U);
     const auto again = open({.budget = {.bytes = 300'000}}, posix_file_system(), m_set_clock);
     ASSERT_TRUE(succeeded(again->publish(make_entry(k_prompt, 21))));
     EXPECT_LE(again->plan_prune({.bytes = k_plenty}).value().before.bytes, 300'000U);
 }
 
-/// A wrongly set clock gave the file this date. It would stay for ever, and everything else would be removed for it.
+/// A wrong clock gave the file this date. If the date counted, the file would stay for ever, and all other files would
+/// be removed instead.
 TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
 {
     const Entry first = publish_aged(0, minutes(50)), future = publish_aged(1, minutes(0)),
@@ -349,7 +352,7 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
               1U);
 }
 
-/// Each query of a file takes a millisecond on the test's clock.
+/// A file system in which each query takes a millisecond of the test's clock.
 class SlowFiles final : public ForwardingFileSystem {
 public:
     explicit SlowFiles(SetClock& clock, std::chrono::microseconds takes) : m_clock(clock), m_takes(takes) {}
@@ -410,7 +413,7 @@ TEST_F(LargeFolder, WhatASlowDiskLetsBeSeenIsPrunedAndTheRestIsSaid)
     log().set_level(spdlog::level::warn);
     const LogLines lines;
     {
-        SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // 120 queries in a minute
+        SlowFiles files(m_set_clock, std::chrono::milliseconds(500)); // so slow that only 120 queries fit in a minute
         const auto store = open({.budget = {.bytes = m_size * 20}}, files, m_set_clock);
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));
         for (int i = 0; i < 1000 && lines.with("could not be scanned within a minute").empty(); ++i)
@@ -509,7 +512,7 @@ TEST_F(Prune, AFailureOfTheDiskNeverReachesThePublisher)
     }
 }
 
-/// A process could once be killed at 16 of 138 points and leave a temporary file for good.
+/// An earlier version could be killed at 16 of 138 points so that a temporary file stayed for ever.
 TEST_F(Prune, TheNextProcessSweepsUpBehindDeadWritersEverywhere)
 {
     const Bytes image = image_of("code");
@@ -536,7 +539,7 @@ TEST_F(Prune, TheNextProcessSweepsUpBehindDeadWritersEverywhere)
         ASSERT_EQ(child.wait(), 0);
         if (!fs::exists(m_root)) continue;
         died += left_overs().empty() ? 0 : 1;
-        static_cast<void>(open()); // opens and closes the folder; it only reads
+        static_cast<void>(open()); // opens the folder only to read, and closes it
         EXPECT_TRUE(left_overs().empty()) << nth;
         const auto store = open();
         ASSERT_TRUE(succeeded(store->clear(store::ClearRequest::everything())));

@@ -1,4 +1,4 @@
-// S1 through the store: required signatures, published entries, keys from options, files and the environment.
+// Promise S1 in the store: required signatures, published entries, and keys from options, files and the environment.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -57,7 +57,7 @@ TEST_F(Signing, WhatIsNotAcceptedIsRefusedUnreadAndStays)
     EXPECT_EQ(snapshot(m_root), before) << "somebody else may accept it";
     EXPECT_TRUE(strict->check().value().empty()) << "it is whole";
 
-    // The payload is not read: a damaged one gives the same answer.
+    // The payload is not read, so damage in it does not change the answer.
     flip(path_of(key), fs::file_size(path_of(key)) - 1);
     EXPECT_TRUE(failed_with(strict->entry(key), ErrorCode::untrusted));
     EXPECT_TRUE(fs::exists(path_of(key)));
@@ -67,7 +67,7 @@ TEST_F(Signing, WhatIsNotAcceptedIsRefusedUnreadAndStays)
     EXPECT_TRUE(succeeded(strict->entry(key)));
 }
 
-/// The file stays, because a process with the key of this id may accept it.
+/// The file stays, because another process may have the key with this id and accept the signature.
 TEST_F(Signing, AForgedSignatureIsRefusedAndStaysAlsoWhereNoneIsRequired)
 {
     const std::string forged = "old:hmac-sha256:" + k_other_secret;
@@ -145,7 +145,7 @@ TEST_F(Sources, AreOptionsThenTheEnvironmentAndItsFiles)
     for (const char* id : {"one", "two", "three"}) EXPECT_NE(trust.find(id), nullptr) << id;
     EXPECT_EQ(trust.find("four"), nullptr);
     source.sign_with = other;
-    source.accept_file = file("accept", secret + "\n" + other + "\n"); // its own key does not count twice
+    source.accept_file = file("accept", secret + "\n" + other + "\n"); // the own key must not count twice
     trust = resolve_signing(source, environment()).value();
     EXPECT_EQ(trust.sign_with->id(), "two");
     EXPECT_NE(trust.find("one"), nullptr);

@@ -1,4 +1,4 @@
-// A new cache folder, and entries for it.
+// A fixture with a new cache folder, and functions that make entries for it.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,11 @@ using store::StoreOptions;
 inline const FunctionKey k_decode{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
 inline const FunctionKey k_prompt{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "prompt"};
 
-/// Device code with these bytes; an entry names it by its digest.
+/// A device image with these bytes. An entry refers to it by its digest.
 inline Bytes image_of(std::string_view text) { return Bytes(as_bytes(text).begin(), as_bytes(text).end()); }
 
-/// An entry that fills a buffer and names `images`. Entries of different `variant` have different guards; `mark` is
-/// recorded with it and changes the bytes but not the key.
+/// An entry of a graph that fills a buffer. It names `images`. Entries with different values of `variant` have
+/// different guards. `mark` is stored in the entry, and changes its bytes but not its key.
 inline Entry make_entry(const FunctionKey& function, int variant = 0, const std::string& mark = "",
                         const std::vector<Bytes>& images = {})
 {
@@ -51,7 +51,8 @@ inline Entry make_entry(const FunctionKey& function, int variant = 0, const std:
     return entry;
 }
 
-/// All files below a folder with their contents, by path relative to the folder. Folders have the content "(folder)".
+/// All files below a folder, with their contents, by their path relative to the folder. For a folder the content is
+/// "(folder)".
 inline std::map<std::string, std::string> snapshot(const fs::path& root)
 {
     std::map<std::string, std::string> files;
@@ -69,7 +70,7 @@ inline std::map<std::string, std::string> snapshot(const fs::path& root)
     return files;
 }
 
-/// The sorted names in a folder, without the tag and the leases, which have their own tests.
+/// The sorted names in a folder. The tag and the leases are left out, because they have their own tests.
 inline std::vector<std::string> names_in(const fs::path& folder)
 {
     std::vector<std::string> names;
@@ -81,7 +82,7 @@ inline std::vector<std::string> names_in(const fs::path& folder)
     return names;
 }
 
-/// Time passes only when a test adds some, so no time limit is reached.
+/// A clock on which time passes only when a test adds some. So no time limit is reached.
 class SetClock final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
@@ -148,7 +149,7 @@ protected:
 
     TempDir m_dir;
     fs::path m_root = m_dir.path() / "cache";
-    SetClock m_set_clock; ///< for operations that have a time limit in a call
+    SetClock m_set_clock; ///< the clock for operations that have a time limit
 };
 
 } // namespace warmgraph::test

@@ -1,4 +1,4 @@
-// One store in many threads, and a reader beside writers.
+// Many threads use one store, and a reader works beside writers.
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -36,7 +36,7 @@ TEST_F(Threads, PublishersOfOneKeyNeverShowAPart)
     in_threads([&](int t) {
         for (int round = 0; round < 20; ++round) {
             if (t % 2 == 0) {
-                // Entries of different sizes, so that a mixture of two would not verify.
+                // The entries have different sizes, so that a mixture of two entries would be noticed.
                 const Entry entry =
                     make_entry(k_decode, 0, std::string(static_cast<std::size_t>(100 * (t + 1) + round), 'm'));
                 if (!store->publish(entry)) ++failures;
@@ -65,8 +65,8 @@ TEST_F(Threads, PublishersOfManyKeysUnderEvictionKeepTheLimit)
         }
     });
     EXPECT_EQ(failures, 0);
-    // The limit is an upper bound: publishers that evict at once may remove each other's entries. All threads have
-    // ended.
+    // The limit is an upper bound: publishers that evict at the same time may remove each other's entries. Here all
+    // threads have ended.
     for (int variant = 9996; variant <= 9999; ++variant)
         ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, variant))));
     EXPECT_EQ(store->variants(k_decode).value().size(), 4U);
@@ -122,7 +122,7 @@ TEST_F(Threads, PublishWhileTheCacheIsClearedAgainAndAgain)
             } else if (const auto entry = store->entry(make_entry(k_decode, t).header.key); !entry) {
                 ++failures;
             } else {
-                // Folders vanish while the writer works: it makes them again, a few times.
+                // Folders are removed while the writer works. It makes them again, but only a few times.
                 static_cast<void>(store->publish(make_entry(k_decode, t)));
             }
         }

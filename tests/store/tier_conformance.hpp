@@ -1,4 +1,4 @@
-// The behaviour of every tier, wherever it keeps its bytes. A new tier adds its name to k_tiers.
+// The tests that every tier must pass, wherever it keeps its bytes. For a new tier, add its name to k_tiers.
 #pragma once
 
 #include "memory_tier.hpp"
@@ -13,7 +13,7 @@ struct TierMaker {
     std::unique_ptr<store::Tier> (*make)(const fs::path& folder);
 };
 
-/// A cache folder's tier, together with its store.
+/// The tier of a cache folder, together with its store.
 class FolderTier final : public store::Tier {
 public:
     explicit FolderTier(const fs::path& folder) : m_store(LocalStore::open(folder).value()) {}
@@ -42,7 +42,7 @@ inline constexpr TierMaker k_tiers[]{
 
 class TierConformance : public StoreTest, public testing::WithParamInterface<TierMaker> {
 protected:
-    /// The whole object's bytes as text; "none" when it does not exist.
+    /// All bytes of an object as text; "none" when the object does not exist.
     std::string text_of(const store::Name& name)
     {
         const auto found = m_tier->get(name, {1 << 20});

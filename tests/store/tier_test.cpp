@@ -1,4 +1,4 @@
-// Tiers: names as text, the behaviour of every tier, and the typed Store over any of them.
+// Tests tiers: names as text, the behaviour of every tier, and the typed Store on top of any tier.
 #include <thread>
 
 #include "tier_conformance.hpp"

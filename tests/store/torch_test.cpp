@@ -1,4 +1,5 @@
-// PyTorch's compiled artifacts in a cache folder: returned only when an accepted key signed them, and never damaged.
+// PyTorch's compiled artifacts in a cache folder. They are returned only when an accepted key signed them, and never if
+// they are damaged.
 #include "store_fixture.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
@@ -137,7 +138,7 @@ TEST_F(TorchArtifacts, ThatCannotBeStoredAreRefusedByReason)
     for (int i = 0; i < 65; ++i) many["fact" + std::to_string(i)] = "x";
     EXPECT_TRUE(failed_with(encode(many, m_bytes), ErrorCode::invalid_argument));
     EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no PyTorch artifacts"));
-    // A too large object is not read: only its size is checked.
+    // For an object that is too large, only the size is checked.
     EXPECT_TRUE(failed_with(encode(k_facts, ByteView(m_bytes.data(), store::k_torch_bytes + 1)), ErrorCode::unsupported,
                             "1073741825 bytes, at most 1073741824"));
 }

@@ -1,4 +1,4 @@
-// Files that look like another user's. Works for any user, root or not.
+// A fixture for files that seem to belong to another user. It works for any user, root or not.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace warmgraph::test {
 
-/// Runs as a user other than root and of no other group, because root may do anything.
+/// Runs `body` as a user who is not root and is in no other group, because root may do anything.
 template <class Body>
 testing::AssertionResult as_ordinary_user(Body body)
 {
@@ -27,14 +27,14 @@ testing::AssertionResult as_ordinary_user(Body body)
     return status == 0 ? testing::AssertionSuccess() : testing::AssertionFailure() << "the child ended with " << status;
 }
 
-inline constexpr std::uint32_t k_stranger = 4'000'000'001; ///< not a user or group of this process
+inline constexpr std::uint32_t k_stranger = 4'000'000'001; ///< an id that no user or group of this process has
 
-/// Reports wrong facts about some files and folders.
+/// A file system that reports wrong owners and modes for some files and folders.
 class LyingFiles final : public ForwardingFileSystem {
 public:
-    /// Changes the facts about an absolute path.
+    /// The function that changes the reported facts about an absolute path.
     std::function<void(FileInfo&, const Path&)> lie = [](FileInfo&, const Path&) {};
-    Path root; ///< the cache's root: names in an opened folder are relative to it
+    Path root; ///< the root of the cache, because names in an opened folder are relative to it
 
 private:
     FileInfo told(FileInfo info, const Path& path) const

@@ -1,4 +1,4 @@
-// Which owners' folders and files are used. D5: files that another user of the machine may have put there.
+// Tests whose folders and files are used. Promise D5: another user of the machine may have put files there.
 #include "trust_fixture.hpp"
 
 namespace warmgraph::test::trust_test {
@@ -10,7 +10,7 @@ using store::StoreMode;
 class Trust : public StoreTest {
 protected:
     Trust() { m_files.root = m_root; }
-    /// Makes a warm cache of this user's.
+    /// Makes a warm cache that belongs to this user.
     void warm()
     {
         const auto store = open();
@@ -18,7 +18,7 @@ protected:
         ASSERT_TRUE(succeeded(store->publish(m_entry)));
     }
     void set_mode(const fs::path& path, mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
-    /// Makes `owner` the owner of the root and everything below.
+    /// Makes `owner` the owner of the root and of everything below it.
     void give_to(std::uint32_t owner)
     {
         m_files.lie = [this, owner](FileInfo& info, const fs::path& path) {
@@ -26,7 +26,7 @@ protected:
         };
     }
 
-    /// Signs and accepts with a key of this name.
+    /// The settings that sign with a key of this name, and accept this key.
     static cachefmt::Trust trust_of(const std::string& id)
     {
         const std::string secret(64, id == "ours" ? 'a' : 'b');
@@ -120,7 +120,7 @@ TEST_F(Trust, AStrangersFolderIsRefusedAlsoForRoot)
     }
 }
 
-/// A container image with a warm cache that another user built.
+/// A container image contains a warm cache that another user built.
 TEST_F(Trust, ATrustedOwnersFolderIsReadAndNotWritten)
 {
     warm();
@@ -149,7 +149,7 @@ TEST_F(Trust, AFolderOfRootsIsReadByOthers)
     give_to(0);
     const auto store = open({.falls_back = true}, m_files);
     EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry);
-    // When the test runs as root, root is the owner.
+    // If the test runs as root, root is the owner.
     if (::geteuid() == 0) {
         EXPECT_EQ(store->why_read_only(), "");
     } else {
@@ -189,7 +189,8 @@ TEST_F(Trust, ASignatureAllowsAnotherOwnerAndNoMore)
     EXPECT_TRUE(failed_with(store->entry(m_entry.header.key), ErrorCode::permission_denied, "any user"));
 }
 
-/// A header that was read once is cached, and later queries do not read its file.
+/// The store caches a header that it has read once, and later queries do not read the file again. The owner must still
+/// be accepted.
 TEST_F(Trust, ASignatureAllowsAnotherOwnerAsOftenAsItIsAskedFor)
 {
     warm();
@@ -204,7 +205,7 @@ TEST_F(Trust, ASignatureAllowsAnotherOwnerAsOftenAsItIsAskedFor)
     }
 }
 
-/// Readers of the other kinds cannot check a signature.
+/// For the other kinds, readers cannot check a signature.
 TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
 {
     using store::ArtifactKind;
@@ -229,7 +230,7 @@ TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
     for (const store::Name& name : names) EXPECT_TRUE(trusting->tier().get(name, {1 << 20}).value()) << to_text(name);
 }
 
-/// `ln secret cache/.leases`, before the library made a file there.
+/// As after `ln secret cache/.leases`, before the library made a file with this name.
 TEST_F(Trust, AFileThatALockFilesNameLeadsToKeepsItsModeAndContent)
 {
     const fs::path secret = m_dir.path() / "secret";
@@ -265,7 +266,7 @@ TEST_F(Trust, SharedFilesCarryTheFoldersGroupAndOthersMayNotWriteThem)
 {
     const StoreOptions shared{.sharing = Sharing::group};
     ASSERT_TRUE(succeeded(open(shared)->publish(m_entry)));
-    // A file of another member of the group: any owner, but the folder's group.
+    // A file of another member of the group: it has another owner, and the group of the folder.
     give_to(k_stranger);
     EXPECT_EQ(open(shared, m_files)->entry(m_entry.header.key).value(), m_entry);
     EXPECT_EQ(open(shared, m_files)->why_read_only(), "");
@@ -289,7 +290,7 @@ TEST_F(Trust, AFileInAFolderWithAnotherGroupGetsThatGroup)
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give a folder any group (root)");
     ASSERT_TRUE(fs::create_directory(m_root));
     ASSERT_EQ(::chown(m_root.c_str(), 0, 4242), 0);
-    set_mode(m_root, 0770); // made by hand, without the set-group-id bit
+    set_mode(m_root, 0770); // as if it was made by hand, without the set-group-id bit
     const auto group_of = [](const fs::path& path) {
         struct stat status{};
         EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
@@ -306,7 +307,8 @@ TEST_F(Trust, AFileInAFolderWithAnotherGroupGetsThatGroup)
 TEST_F(Trust, LinksInTheFolderLeadNowhere)
 {
     warm();
-    // The same cache, reached through a link below the root, which may lead to another user's folder or change.
+    // The same cache, but reached through a link below the root. Such a link may lead to another user's folder, or may
+    // change.
     const fs::path moved = m_dir.path() / "moved";
     fs::rename(m_root / k_decode.model_info, moved);
     fs::create_directory_symlink(moved, m_root / k_decode.model_info);
@@ -354,7 +356,7 @@ TEST_F(Trust, AFolderWithoutAnyRightIsPermissionDeniedAndDoesNoHarm)
     set_mode(m_root, 0700);
 }
 
-/// A container image with a warm cache that root built.
+/// A container image contains a warm cache that root built.
 TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to make a folder of root's (root)");
@@ -382,7 +384,8 @@ TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
     }));
 }
 
-/// A folder that cannot be listed does not hide the other functions. The images that its entries need are not known.
+/// One folder cannot be listed. The other functions must still be shown. But it is not known which images the hidden
+/// entries need.
 TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
@@ -405,7 +408,7 @@ TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
     }));
 }
 
-/// Root reads an ordinary user's trusted folder, and writes nothing into it.
+/// Root reads the trusted folder of an ordinary user, but must not write into it.
 TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
@@ -419,7 +422,7 @@ TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
     EXPECT_EQ(snapshot(m_root), before);
 }
 
-/// The same with members of one group, with the kernel's real answers.
+/// Tests the same with several members of a group, and with the real answers of the kernel.
 TEST_F(Trust, AFolderOfAGroupIsSharedByItsMembersAndNobodyElse)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to become a member of any group (root)");

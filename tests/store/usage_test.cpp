@@ -1,4 +1,4 @@
-// Usage counters: advisory, merged across stores and processes, and never delaying a call.
+// Usage counters are only advisory. They are added up across stores and processes, and never delay a call.
 #include <functional>
 #include <limits>
 #include <thread>
@@ -111,7 +111,7 @@ TEST_F(Usage, AForkedChildThatDropsTheStoreEndsAndWritesNothing)
     auto store = open();
     fs::create_directories(folder());
     auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
-    store->add_usage_soon(k_decode, {.hits = 1}); // only the parent writes it
+    store->add_usage_soon(k_decode, {.hits = 1}); // only the parent writes this use
     ChildProcess child([&]() -> int {
         store.reset();
         return 0;
@@ -142,7 +142,7 @@ TEST_F(Usage, KeepsTheNewestTimesOfAColdAndOfAWarmStart)
 
 TEST_F(Usage, OfAVersionThatKeptNoTimesIsRead)
 {
-    open(); // makes the folder; a folder with foreign files would not be opened
+    open(); // makes the folder now, because a folder with foreign files would not be opened
     write(m_file, R"({"hits":7,"misses":1,"recordings":1,"refusals":0,"saved_ms":2.5,"last_used":"","last_miss":""})");
     EXPECT_EQ(open()->usage(k_decode).hits, 7U);
     EXPECT_TRUE(open()->usage(k_decode).cold.empty());
@@ -159,7 +159,7 @@ TEST_F(Usage, IsReadableJson)
 
 TEST_F(Usage, ADamagedFileStartsAgain)
 {
-    open(); // makes the folder; a folder with foreign files would not be opened
+    open(); // makes the folder now, because a folder with foreign files would not be opened
     for (
         const char* text :
         {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
@@ -211,7 +211,7 @@ TEST_F(Usage, IsWrittenWhenTheStoreCloses)
     EXPECT_EQ(open()->usage(k_decode).hits, 1U);
 }
 
-/// Sleeps without waiting, and adds up the time.
+/// A clock that does not wait in sleep(), but adds up the time.
 class SleepCounter final : public Clock {
 public:
     [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
@@ -230,7 +230,7 @@ public:
     std::function<void()> on_sleep;
 };
 
-/// When a stopped process holds the lock, an exit takes 100 ms and loses its numbers.
+/// If a stopped process holds the lock, closing takes 100 ms, and the numbers are lost.
 TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
 {
     static_cast<void>(open());
@@ -254,7 +254,7 @@ TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
     EXPECT_GE(clock.sleeps, 5) << "and looks again now and then";
     EXPECT_EQ(open()->usage(k_prompt).hits, 1U) << "the other function's are not held up";
 
-    // When the lock is held only for a moment, nothing is lost.
+    // If the lock is held only for a moment, no numbers are lost.
     store = open_with_clock();
     store->add_usage(k_decode, {.hits = 1});
     clock.slept = std::chrono::nanoseconds(0);
@@ -286,7 +286,7 @@ TEST_F(Usage, AnExitWithTheLockHeldWaitsOnce)
             std::unique_ptr<LocalStore> store;
         };
         static AtTheEnd last{LocalStore::open(m_root, {}, posix_file_system(), clock).value()};
-        last.store->add_usage_soon(k_decode, {.hits = 1}); // makes the thread and the exit hook
+        last.store->add_usage_soon(k_decode, {.hits = 1}); // makes the writer thread and the exit hook
         std::exit(0);
     });
     EXPECT_EQ(child.wait(), 7);
@@ -307,7 +307,8 @@ TEST_F(Usage, MergesAcrossProcesses)
                     for (std::uint64_t round = 0; round < k_rounds; ++round)
                         store->add_usage(k_decode, {.hits = 1, .saved_ms = 0.5});
                     finished.open();
-                    // Writes under contention may stay pending. They are written when no other process writes.
+                    // When several processes write, some writes may be delayed. They are done when no other process
+                    // writes.
                     turn.wait();
                     store->add_usage(k_decode, {.misses = 1});
                 }

@@ -1,5 +1,5 @@
-// Bundles with any members and matching digests, as a hostile writer makes them. Written from docs/format.md, without
-// the library's code.
+// Makes bundles with any members and with matching digests, as a hostile writer could make them. The code was written
+// from docs/format.md, without using the library's code.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct RawMember {
     std::uint32_t kind = 2, codec = 0;
     std::string name{};
     Bytes stored{}, head{};
-    std::uint64_t size = 0;        ///< the index's value
-    std::uint64_t stored_size = 0; ///< the index's value
+    std::uint64_t size = 0;        ///< the size that the index claims
+    std::uint64_t stored_size = 0; ///< the stored size that the index claims
 };
 
 inline RawMember raw_member(std::uint32_t kind, std::string name, ByteView stored, ByteView head = {})
@@ -30,7 +30,7 @@ inline constexpr std::size_t version = 8, flags = 12, index_offset = 16, index_s
                              index_codec = 40, index_digest = 48, digest = 80, signature_seal = 256, end = 288;
 } // namespace bundle_at
 
-/// Makes the header's digests match the bytes before them, and the index's digest its bytes.
+/// Makes the digests match: those in the header for the bytes before them, and the digest of the index for its bytes.
 inline void reseal_bundle(Bytes& bytes)
 {
     const auto put = [&](std::size_t at, const Digest& digest) {

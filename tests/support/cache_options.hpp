@@ -1,4 +1,4 @@
-// Options for the cache of one process, independent of a launcher's environment.
+// Options for a cache in one process. They do not depend on the environment of a launcher.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@ namespace warmgraph::test {
 
 class ChildProcess {
 public:
-    /// `body` returns the exit status.
+    /// Starts a child that runs `body`. The result of `body` is the child's exit status.
     template <class Body>
     explicit ChildProcess(Body body) : m_pid(::fork())
     {
@@ -32,7 +32,7 @@ public:
         if (m_pid > 0) static_cast<void>(wait());
     }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
-    /// The exit status, or 1000 + the signal that ended it.
+    /// Waits for the child. Returns its exit status, or 1000 + the number of the signal that ended it.
     [[nodiscard]] int wait()
     {
         int status = 0;

@@ -1,4 +1,4 @@
-// Matchers for Result<T> and similar types: a failure prints the message.
+// Checks for Result<T> and similar types. A failed check prints the error's message.
 #pragma once
 
 #include <ostream>
@@ -18,7 +18,8 @@ inline void PrintTo(const Error& error, std::ostream* out) { *out << to_string(e
 
 namespace warmgraph::test {
 
-/// Use: EXPECT_TRUE(succeeded(store->publish(entry))). For types that convert to bool and have an error().
+/// Use it as EXPECT_TRUE(succeeded(store->publish(entry))). It works for types that convert to bool and have an
+/// error().
 template <class T>
 [[nodiscard]] testing::AssertionResult succeeded(const T& result)
 {
@@ -26,7 +27,7 @@ template <class T>
     return testing::AssertionFailure() << to_string(result.error().code) << ": " << result.error().message;
 }
 
-/// Use: EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::no_space, "no space")).
+/// Use it as EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::no_space, "no space")).
 template <class T>
 [[nodiscard]] testing::AssertionResult failed_with(const T& result, ErrorCode code, const std::string& text = "")
 {
@@ -54,7 +55,7 @@ T take(Result<T> result)
 
 } // namespace warmgraph::test
 
-// Most tests are in the namespace of their component, which does not see test's names.
+// Most tests are in the namespace of their component, in which names of the namespace test are not visible.
 namespace warmgraph {
 using test::failed_with;
 using test::message_of;

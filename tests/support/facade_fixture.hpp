@@ -1,4 +1,4 @@
-// Shared by the facade's tests: a new folder, a device, a program with small kernels.
+// A fixture that the tests of the facade share: a new folder, a device, and a program with small kernels.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ protected:
         return cache.wrap(name, device, vector_spec(),
                           [this](Recorder& r) { r.stream().launch(program, "add_one", k_launch, r["x"], r["y"]); });
     }
-    /// All files of the cache with this extension.
+    /// The files in the cache whose names have this extension.
     [[nodiscard]] std::vector<std::filesystem::path> files(const std::string& extension) const
     {
         std::vector<std::filesystem::path> result;
@@ -70,7 +70,7 @@ protected:
     TempDir dir;
     Device device;
     Program program = device.program("small", k_small_kernels);
-    /// A call's arguments: x is 0, 1, 2, ..., and y has the same size.
+    /// The arguments of a call: x is 0, 1, 2, ..., and y has the same size.
     const Buffer m_x = floats(0), m_y = device.allocate(k_count * 4);
 };
 

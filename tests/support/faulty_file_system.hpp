@@ -1,5 +1,5 @@
-// A FileSystem whose Nth operation fails, once or from then on, with a chosen error. All other calls go to the wrapped
-// FileSystem. Thread-safe.
+// A FileSystem in which the Nth operation fails with a chosen error, or also all later operations. All other calls go
+// to the wrapped FileSystem. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace warmgraph::test {
 
-/// A file system or an opened folder, `inner`, whose operations all go through its owner.
+/// Wraps `inner`, a file system or an opened folder. All operations go through the owner of this object.
 template <class Owner>
 class Forwarded : public FileSystem {
 public:
@@ -84,14 +84,15 @@ private:
     FileSystem& m_inner;
 };
 
-/// Forwards every operation to another FileSystem: a base for classes that change single operations. Overrides also
-/// apply in opened folders; `inner` is the file system or the folder of the operation.
+/// Forwards every operation to another FileSystem: a base for classes that change single operations. An override also
+/// applies in opened folders: `inner` is then the opened folder, else the file system.
 class ForwardingFileSystem : public Forwarded<ForwardingFileSystem> {
 public:
     explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : Forwarded(*this, inner) {}
 
 protected:
-    /// Called before each operation with its name. An operation for which it returns an error fails and is not done.
+    /// Called with the name of each operation before it. If this returns an error, the operation is not done and fails
+    /// with this error.
     virtual std::optional<Error> before(const char* /*operation*/, const Path& /*path*/) { return std::nullopt; }
 
     virtual Result<std::unique_ptr<FileSystem>> open_folder_in(FileSystem& inner, const Path& path, Admission admits)
@@ -152,12 +153,12 @@ private:
 class FaultyFileSystem final : public ForwardingFileSystem {
 public:
     enum class Lasts { once, for_ever };
-    /// The file that a failing write_new leaves: none, like the real one, or half a file, like a process that dies.
+    /// What a failing write_new leaves: nothing, like the real one, or half of the file, like a process that dies.
     enum class Leaves { nothing, half_a_file };
 
     explicit FaultyFileSystem(FileSystem& inner = posix_file_system()) : ForwardingFileSystem(inner) {}
 
-    /// Makes the `nth` operation from now on fail (the next one is 1). Starts the count again.
+    /// Makes the `nth` operation from now on fail (1 is the next one). The count starts again.
     void fail_at(std::uint64_t nth, ErrorCode code, Lasts lasts = Lasts::once, Leaves leaves = Leaves::nothing)
     {
         const std::scoped_lock guard(m_mutex);
@@ -171,9 +172,9 @@ public:
     }
     void stop_failing() { fail_at(std::numeric_limits<std::uint64_t>::max(), ErrorCode::io_failed); }
     [[nodiscard]] std::uint64_t operations() const noexcept { return m_operations; } ///< since fail_at
-    [[nodiscard]] std::uint64_t injected() const noexcept { return m_injected; }     ///< failures since fail_at
+    [[nodiscard]] std::uint64_t injected() const noexcept { return m_injected; }     ///< faults since fail_at
 
-    /// Makes all later operations of this name ("lock", "write", ...) fail, and no others. "" ends it.
+    /// Makes all later operations with this name ("lock", "write", ...) fail, and no others. With "" this ends.
     void fail_all(std::string operation, ErrorCode code)
     {
         stop_failing();
@@ -185,7 +186,7 @@ public:
 protected:
     std::optional<Error> before(const char* operation, const Path& path) override
     {
-        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() decides
+        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() decides about it
         const auto failed = next(operation, path);
         return failed ? std::optional(failed->first) : std::nullopt;
     }
@@ -201,7 +202,7 @@ protected:
     }
 
 private:
-    /// The failure of this operation, if any, and the file that a failing write leaves.
+    /// The error with which this operation must fail, if any, and what a failing write must leave.
     std::optional<std::pair<Error, Leaves>> next(const char* operation, const Path& path)
     {
         const std::scoped_lock guard(m_mutex);
@@ -215,7 +216,7 @@ private:
 
     std::mutex m_mutex;
     std::uint64_t m_nth = std::numeric_limits<std::uint64_t>::max();
-    std::string m_operation; ///< name of the operations that fail; "": operations are counted instead
+    std::string m_operation; ///< the name of the operations that fail; "": the nth operation fails
     ErrorCode m_code = ErrorCode::io_failed;
     Lasts m_lasts = Lasts::once;
     Leaves m_leaves = Leaves::nothing;

@@ -1,4 +1,4 @@
-// The log's lines while this object lives.
+// Collects the lines of the log while this object lives.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The most used matchers, in the namespace that contains the namespaces of all tests.
+// The matchers that are used most, in the namespace around the namespaces of all tests.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// compute-sanitizer's memcheck: every access of every kernel, checked on the device.
+// Runs programs under memcheck, a tool of compute-sanitizer that checks every memory access of every kernel on the
+// device.
 #pragma once
 
 #include <cstdlib>
@@ -13,10 +14,10 @@ namespace warmgraph::test {
 /// The exit status of a program in which memcheck found an error.
 inline constexpr int k_memcheck_status = 86;
 
-/// The command that runs a program under memcheck; empty when compute-sanitizer is not installed. The tool holds CUPTI,
-/// so the program can replay but not record. API errors are not reported, because the library finds the end of a
-/// kernel's parameter list by a query that fails. Padding separates allocations: the driver's are adjacent, so a read
-/// past the end of one would hit the next one unnoticed.
+/// The command that runs a program under memcheck; empty when compute-sanitizer is not installed. The tool uses CUPTI,
+/// so the program can replay but not record. API errors are not reported: to find the end of a kernel's parameter list,
+/// the library makes a query that fails. Padding separates allocations. The driver's allocations touch each other, so
+/// without padding nobody would notice a read past the end of one.
 [[nodiscard]] inline std::vector<std::string> memcheck()
 {
     const auto of = [](const char* name) -> std::string {

@@ -1,4 +1,5 @@
-// The folder of PoCL's compiled kernels: compiling a test's kernels takes longer than the test.
+// Sets the folder of PoCL's compiled kernels, so that tests share them: compiling the kernels of a test takes longer
+// than the test.
 #pragma once
 
 #include <cstdlib>
@@ -7,8 +8,9 @@
 
 namespace warmgraph::test {
 
-/// Must come before the first OpenCL call, which reads the variables. ctest names a folder for all tests; otherwise
-/// this process has its own. POCL_KERNEL_CACHE=0 would lose work-group functions (PoCL 3.1; backends/opencl/NOTES.md).
+/// Call this before the first OpenCL call, which reads the variables. ctest sets one folder for all tests; without it,
+/// this process uses its own folder. POCL_KERNEL_CACHE=0 would lose work-group functions (PoCL 3.1;
+/// backends/opencl/NOTES.md).
 inline void use_pocl_cache()
 {
     ::unsetenv("POCL_KERNEL_CACHE");

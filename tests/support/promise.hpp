@@ -1,6 +1,6 @@
 // The promise to users: a program gives the same results with a cache and without. A scene is such a program. It runs
-// natively (policy off), with an empty cache, and with the cache of the second run; all results must be the native
-// ones.
+// three times: natively (policy off), with an empty cache, and with the cache of the second run. All results must be
+// equal to the native results.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ protected:
     {
         return cache_options("promises", dir.path() / "cache", policy);
     }
-    /// Waits until all work of the program is done, in all streams.
+    /// Waits until all work of the program in all streams is done.
     virtual void settle() { device.synchronize(); }
     [[nodiscard]] Seen see(Policy policy, const Scene& scene) const
     {
@@ -67,8 +67,8 @@ protected:
             all.insert(all.end(), words.begin(), words.end());
         }
     }
-    /// Expects that every call is refused, the first one for `why`, and gives the native result. When the callable
-    /// counts on the host, the captures count too: then only the first call's result is compared.
+    /// Which results are compared when every call is refused. If the callable counts its runs on the host, the captures
+    /// count, too; then only the result of the first call can be compared.
     enum class Compared : std::uint8_t { all_calls, first_call };
     void expect_refused(const Scene& scene, const testing::Matcher<const std::string&>& why,
                         Compared compared = Compared::all_calls)
@@ -82,7 +82,8 @@ protected:
             expect_equal(native, cached, process, compared == Compared::all_calls ? native.results.size() : 1);
         }
     }
-    /// Expects these outcomes with an empty cache, and the native results then and with the cache of this run.
+    /// Expects these outcomes with an empty cache. Expects the native results in that run, and in a further run with
+    /// the cache that it made.
     Seen expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
     {
         const Seen native = see(Policy::off, scene), cached = see(Policy::read_write, scene);
@@ -92,7 +93,7 @@ protected:
         expect_equal(native, later, "with what that left", native.results.size());
         return later;
     }
-    /// Expects that the first call records and all later ones replay.
+    /// Expects that the first call records, and that all later calls replay.
     void expect_recorded(const Scene& scene)
     {
         const Seen later =

@@ -1,4 +1,5 @@
-// Random valid entries (validate() accepts them), from a seed. For round trips, stores, fuzz corpora.
+// Makes random valid entries (validate() accepts them) from a seed. They are for round trips, stores, and the corpora
+// of fuzzers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace warmgraph::test {
 
-/// $WARMGRAPH_TEST_SEED, or a new seed; printed, so that a failure can be repeated.
+/// Returns $WARMGRAPH_TEST_SEED, or a new seed. Prints it, so that a failure can be repeated.
 inline std::uint64_t test_seed()
 {
     const char* given = std::getenv("WARMGRAPH_TEST_SEED");
@@ -190,7 +191,7 @@ private:
         return {port, 0, static_cast<std::uint8_t>(is_kernel(to) ? below(2) : 0)};
     }
 
-    /// A slot for a region's address, which may lie outside the region.
+    /// A slot for the address of a region. The address may be outside the region.
     cachefmt::Slot address_slot(const cachefmt::Graph& graph, std::uint32_t offset)
     {
         cachefmt::Slot slot = region_slot(graph, offset);
@@ -240,7 +241,7 @@ private:
         const auto source = static_cast<std::uint32_t>(1 + below(graph.regions.size() - 1));
         cachefmt::CopyNode copy{
             {cachefmt::SlotKind::region, source, 0, 8, 0}, {cachefmt::SlotKind::region, 0, 0, 8, 0}, 64};
-        if (below(2) == 0) { // a box in the 64 bytes that every region has
+        if (below(2) == 0) { // a box within the 64 bytes that every region has
             copy.size = 4;
             copy.rows = 1 + below(2);
             copy.slices = 1 + below(2);
@@ -263,7 +264,7 @@ private:
             if (kind == wait_32 || kind == wait_64)
                 operation.flags = static_cast<std::uint32_t>(below(4) | below(2) << 30U);
             if (const std::uint32_t width = cachefmt::width_of(kind);
-                width != 0) { // in the arena, which has at least 64 bytes
+                width != 0) { // within the arena, which has at least 64 bytes
                 operation.address = {cachefmt::SlotKind::region, 0, 0, 8, static_cast<std::int64_t>(width * below(8))};
                 operation.value = below(1ULL << 32) << (width == 8 ? 8U : 0U);
             }

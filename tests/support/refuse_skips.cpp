@@ -1,5 +1,6 @@
 // Makes skipped tests fail: a skipped test proves nothing and is easily overlooked. WARMGRAPH_ALLOW_SKIPS=1 lets a
-// developer without a resource (an OpenCL device, a file system) run the rest. lacking.hpp has the excused skips.
+// developer without a resource (an OpenCL device, a file system) run the rest. lacking.hpp has the skips that are
+// allowed.
 #include <cstdlib>
 #include <string_view>
 
@@ -15,8 +16,8 @@ bool is_excused(const testing::TestResult& result)
 }
 
 class RefuseSkips : public testing::EmptyTestEventListener {
-    // Runs before the printer's handler, which then shows a failed test (googletest: "Extending by handling test
-    // events").
+    // This runs before the handler of the printer, which then shows a failed test (googletest: "Extending by handling
+    // test events").
     void OnTestEnd(const testing::TestInfo& test) override
     {
         const auto& result = *test.result();
@@ -28,7 +29,7 @@ class RefuseSkips : public testing::EmptyTestEventListener {
 };
 
 [[maybe_unused]] const bool k_installed = [] {
-    testing::UnitTest::GetInstance()->listeners().Append(new RefuseSkips); // the list owns it
+    testing::UnitTest::GetInstance()->listeners().Append(new RefuseSkips); // the list becomes the owner
     return true;
 }();
 

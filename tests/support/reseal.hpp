@@ -1,5 +1,5 @@
-// Makes damaged or hostile entry bytes pass every digest, as an attacker who can write to the cache folder can. Written
-// from docs/format.md, without the library's code: a second implementation of the seal.
+// Makes damaged or hostile entry bytes pass every digest, as an attacker who can write to the cache folder can. The
+// code was written from docs/format.md, without using the library's code. So it is a second implementation of the seal.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void poke(Bytes& bytes, std::size_t offset, const T& value)
     std::memcpy(bytes.data() + offset, &value, sizeof value);
 }
 
-/// Sets the two seals beside the digests: of the first bytes, and of the present signature.
+/// Sets the two seals beside the digests: the seal of the first bytes, and the seal of the signature that is there.
 inline void reseal_marks(Bytes& bytes)
 {
     const ByteView all{bytes};
@@ -37,7 +37,8 @@ inline void reseal_marks(Bytes& bytes)
     poke(bytes, envelope_at::signature_seal, signature.finish().bytes);
 }
 
-/// REQUIRES: at least an envelope. Too large sizes are cut to the bytes that exist.
+/// Makes all digests and seals match. If a size is too large, only the bytes that exist are used. REQUIRES: at least an
+/// envelope.
 inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
 {
     const std::uint64_t rest = bytes.size() - envelope_at::end;

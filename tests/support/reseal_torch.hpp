@@ -1,5 +1,6 @@
 // Makes damaged or hostile bytes of a `.mega_cache` pass its digests, as an attacker who can write to the cache folder
-// can, and signs them, as the owner of a key can. Written from docs/format.md, without the library's code.
+// can, and signs them, as the owner of a key can. The code was written from docs/format.md, without using the library's
+// code.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ void write_at(Bytes& object, std::size_t offset, const T& value)
     std::memcpy(object.data() + offset, &value, sizeof value);
 }
 
-/// The text of the facts, by their size field, cut to the bytes that exist.
+/// The text of the facts. Its size field says how long it is; if the size is too large, only the bytes that exist are
+/// used.
 inline ByteView torch_facts_of(ByteView object)
 {
     const std::size_t rest = object.size() - torch_at::facts;
@@ -37,7 +39,7 @@ inline Digest torch_digest(ByteView object)
     return hash.update_field(torch_facts_of(object)).finish();
 }
 
-/// If the facts have a digest of the bytes after them, sets it to match.
+/// If the facts contain a digest of the bytes after them, makes this digest match.
 inline void fix_torch_bytes_digest(Bytes& object)
 {
     constexpr std::string_view k_member = "\"sha256\":\"";
@@ -62,7 +64,8 @@ inline void sign_torch(Bytes& object, const SigningKey& key)
     if (const auto signature = key.sign(message)) write_at(object, torch_at::signature, *signature);
 }
 
-/// REQUIRES: all bytes before the facts. Too large sizes are cut to the bytes that exist.
+/// Makes all digests match, and signs. If a size is too large, only the bytes that exist are used. REQUIRES: all bytes
+/// before the facts exist.
 inline void seal_torch(Bytes& object)
 {
     Sha256 hash;

@@ -1,4 +1,4 @@
-// Runs this test's program once more in a new process; the arguments after "--child" say what it does.
+// Runs the program of this test once more in a new process. The arguments after "--child" say what the process does.
 #pragma once
 
 #include <cerrno>
@@ -13,7 +13,8 @@
 namespace warmgraph::test {
 
 /// Runs `prefix... <this program> --child arguments...` and waits for it. Returns the exit status, 1000 + the signal
-/// that ended it, or -1 when it could not be started. The prefix is a tool's path and its options: memcheck().
+/// that ended it, or -1 when it could not be started. The prefix is the path of a tool with its options, e.g. from
+/// memcheck().
 [[nodiscard]] inline int run_self(const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& prefix = {})
 {

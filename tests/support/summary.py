@@ -3,10 +3,9 @@ part took, the size of the tree (tests/engineering/size.py), and its words (test
 
 usage: summary.py FOLDER
 
-FOLDER contains the run's files: ctest.xml (ctest --output-junit), python.xml and torch.xml (pytest --junit-xml; either
-may be missing), parts.tsv (lines "what<tab>seconds"), left_out.txt (a line with the reason for each part that was left
-out), processor.txt (seconds of processor time). The last line is "N passed, N failed, N skipped". Exit status 1 when a
-test failed or none ran.
+FOLDER contains the run's files: ctest.xml (ctest --output-junit), python.xml and torch.xml (pytest --junit-xml; either may be missing),
+parts.tsv (lines "what<tab>seconds"), left_out.txt (a line with the reason for each part that was left out), processor.txt (seconds of
+processor time). The last line is "N passed, N failed, N skipped". The exit status is 1 when a test failed, or when no test ran.
 """
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ PYTHON = ("python.tests", "python.torch")  # ctest's names of the two pytest run
 class Part:
     def __init__(self) -> None:
         self.passed = self.failed = 0
-        self.skipped: collections.Counter[str] = collections.Counter()  # number of cases by reason
+        self.skipped: collections.Counter[str] = collections.Counter()  # how many cases were skipped, by the reason
 
 
 def part_of(name: str) -> str:
@@ -40,7 +39,7 @@ def part_of(name: str) -> str:
 
 
 def reason_of(text: str) -> str:
-    """Returns the reason in a case's output: GoogleTest's line "...: Skipped" and the lines after it."""
+    """Returns the reason in the output of a case: GoogleTest's line "...: Skipped", and the lines after it."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
         if line.endswith(": Skipped") and at + 1 < len(lines):
@@ -68,7 +67,7 @@ def duration(seconds: float) -> str:
 
 
 def steps(file: pathlib.Path) -> list[tuple[str, float]]:
-    """Returns the steps' names and seconds; short steps are joined into one line at the end."""
+    """Returns the name and the seconds of each step. Short steps are joined into one line at the end."""
     rows = [(what, float(seconds)) for what, seconds in (line.split("\t") for line in file.read_text().splitlines())]
     small = sum(seconds for _, seconds in rows if seconds < SMALL_S)
     long = [(what if len(what) <= WIDTH else f"{what[:WIDTH - 4]} ...", seconds) for what, seconds in rows if seconds >= SMALL_S]
@@ -76,7 +75,7 @@ def steps(file: pathlib.Path) -> list[tuple[str, float]]:
 
 
 def house() -> str:
-    """Returns "" when git cannot list the files."""
+    """The size of the tree and its words, as text. Returns "" when git cannot list the files."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engineering"))
     import size
     import words
@@ -90,7 +89,7 @@ def house() -> str:
 def main(folder: pathlib.Path) -> int:
     parts: dict[str, Part] = collections.defaultdict(Part)
     lists = [file for file in ("python", "torch") if (folder / f"{file}.xml").exists()]
-    # A pytest run without a list failed before its first case: ctest's own result is kept.
+    # If a pytest run has no list, it failed before its first case. Then ctest's own result is kept.
     listed = {name for name, file in zip(PYTHON, ("python", "torch")) if file in lists}
     read(folder / "ctest.xml", lambda name: None if name in listed else part_of(name), parts)
     for file in lists:

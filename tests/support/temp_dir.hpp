@@ -1,4 +1,4 @@
-// A new folder for each test, removed at its end.
+// A new folder for each test. It is removed at the end of the test.
 #pragma once
 
 #include <filesystem>

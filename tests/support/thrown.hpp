@@ -1,4 +1,4 @@
-// The library's exceptions as values.
+// Turns exceptions of the library into values.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace warmgraph::test {
 
-/// The code and text of the Exception that f throws; nullopt when it throws none.
+/// Runs f. Returns the code and the text of the Exception that f throws, or nullopt when f throws none.
 template <class F>
 std::optional<Exception> thrown_by(F&& f)
 {
@@ -26,7 +26,7 @@ std::optional<Exception> thrown_by(F&& f)
     return thrown ? thrown->what() : std::string();
 }
 
-/// Use: EXPECT_TRUE(failed_with(thrown_by([&] { f(); }), ErrorCode::stale, "another shape")).
+/// Use it as EXPECT_TRUE(failed_with(thrown_by([&] { f(); }), ErrorCode::stale, "another shape")).
 [[nodiscard]] inline testing::AssertionResult failed_with(const std::optional<Exception>& thrown, ErrorCode code,
                                                           const std::string& text = "")
 {

@@ -1,4 +1,4 @@
-// `warmgraph bundle` as an operator uses it.
+// Uses `warmgraph bundle` as an operator does.
 #include <thread>
 
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ protected:
         guards.facts.insert(guards.facts.begin() + 1, {fact, value, cachefmt::Role::must_match});
         return guards;
     }
-    /// Publishes two entries with an image, which fit when WG_TEST is 4, and a tombstone.
+    /// Publishes two entries with an image, and a tombstone. The entries fit when the variable WG_TEST is 4.
     void publish_some() const
     {
         auto store = open_store();
@@ -38,7 +38,7 @@ protected:
         publish(*store, sample_entry(prompt()));
         publish(*store, tombstone(k_decode, guards_with("config.other", "1")));
     }
-    /// Puts a program for sm_90; a kernel's and a module's configurations on sm_80; a profile of `prompt`.
+    /// Stores a program for sm_90, configurations of a kernel and of a module on sm_80, and a profile of `prompt`.
     void put_artifacts(const std::string& written = "2026-11-24T00:30:00Z") const
     {
         const auto store = open_store();
@@ -107,7 +107,7 @@ TEST_F(BundleCommand, IsReadFromAPipe)
     const auto pipe = dir() / "pipe";
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     std::thread writer([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200)); // the command waits for it
+        std::this_thread::sleep_for(std::chrono::milliseconds(200)); // in this time the command waits for the pipe
         static_cast<void>(std::system(("cat " + (dir() / "cache.wgb").string() + " >" + pipe.string()).c_str()));
     });
     EXPECT_EQ(run("bundle load pipe --cache-dir filled", environment).status, 0);
@@ -342,7 +342,7 @@ TEST_F(BundleCommand, IsMergedComparedAndStripped)
     EXPECT_EQ(run("check both.wgb").status, 0);
 }
 
-/// H19: the key that signs the new bundle must not vouch for members that `load` refuses.
+/// Promise H19: the key that signs the new bundle must not vouch for members that `load` refuses.
 TEST_F(BundleCommand, MergesAndStripsOnlyWhatItWouldLoad)
 {
     publish_some();
@@ -382,7 +382,7 @@ TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
     const auto show = run("bundle show cache.wgb");
     EXPECT_THAT(show.out, HasSubstr("matmul for sm_90, by NVRTC 13.0"));
     EXPECT_THAT(show.out, HasSubstr("/prompt: 5 calls"));
-    // These were made for a GPU that this machine lacks; a profile fits everywhere.
+    // The other artifacts were made for a GPU that this machine does not have. A profile fits everywhere.
     const auto loaded = run(0, "bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
     ASSERT_EQ(loaded.json()["loaded"].size(), 3U) << loaded.out;
     EXPECT_EQ(loaded.json()["loaded"][2]["kind"], "profiles");

@@ -1,4 +1,4 @@
-// A cache folder with entries, and runs of the command on it in a clean environment.
+// A fixture with a cache folder and entries in it. It runs the command on the folder, in a clean environment.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace warmgraph::test {
 
 struct CommandResult {
-    int status = -1; ///< exit status, or 1000 + the signal when it crashed
+    int status = -1; ///< the exit status, or 1000 + the signal if the command crashed
     std::string out, error;
     [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
@@ -33,7 +33,8 @@ class CommandTest : public ::testing::Test {
 protected:
     const cachefmt::FunctionKey k_decode{"tiny-llama_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
 
-    /// `arguments` are shell words. The cache folder is the test's unless they name another.
+    /// Runs the command. `arguments` are words for the shell. Unless they name another cache folder, it is the test's
+    /// folder.
     CommandResult run(const std::string& arguments, const std::map<std::string, std::string>& environment = {},
                       const std::string& output = "out.txt") const
     {
@@ -42,7 +43,7 @@ protected:
         return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
     }
 
-    /// The same, and expects this exit status.
+    /// Runs the command in the same way, and expects this exit status.
     CommandResult run(int status, const std::string& arguments,
                       const std::map<std::string, std::string>& environment = {}) const
     {
@@ -51,7 +52,7 @@ protected:
         return result;
     }
 
-    /// The same, with the output of the shell command `writer` at standard input, through a pipe.
+    /// Runs the command in the same way. Its standard input is a pipe with the output of the shell command `writer`.
     CommandResult run_behind(const std::string& writer, const std::string& arguments,
                              const std::map<std::string, std::string>& environment = {}) const
     {
@@ -61,7 +62,7 @@ protected:
         return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
     }
 
-    /// The same on a terminal, where `answer` is typed. `out` is the terminal's whole text.
+    /// Runs the command on a terminal in which `answer` is typed. `out` has all text of the terminal.
     CommandResult run_on_terminal(const std::string& arguments, const std::string& answer,
                                   const std::map<std::string, std::string>& environment = {{"TERM", "xterm"}}) const
     {
@@ -76,7 +77,7 @@ protected:
         CommandResult result;
         if (::write(terminal, answer.data(), answer.size()) < 0) result.error = "the answer was not typed";
         std::array<char, 4096> shown{};
-        // read() fails when the last process on the terminal has closed it.
+        // read() fails when the last process on the terminal has closed the terminal.
         for (ssize_t count = 0; (count = ::read(terminal, shown.data(), shown.size())) > 0;)
             result.out.append(shown.data(), static_cast<std::size_t>(count));
         int status = 0;
@@ -101,7 +102,7 @@ protected:
                 .values = {{"layers", DType::i64, 2}}};
     }
 
-    /// Guards of a recording in which this fact of the environment had that value.
+    /// The guards of a recording that was made when this fact of the environment had that value.
     static cachefmt::Guards guards_of_machine(const std::string& fact, const std::string& value)
     {
         auto guards = sample_guards();
@@ -151,8 +152,8 @@ protected:
                (to_hex(key.guards_digest) + ".wg");
     }
 
-    /// Makes a foreign folder in the cache's place, with files that `check --repair` and `clear` once took for their
-    /// own.
+    /// Makes a folder of other programs where the cache should be. It has files that earlier versions of `check
+    /// --repair` and `clear` took for their own.
     void plant_foreign_files() const
     {
         const std::string key = k_decode.model_info + "/" + k_decode.rank + "/decode/";
@@ -180,7 +181,7 @@ protected:
         if (!file) throw std::runtime_error("cannot damage " + path.string());
     }
 
-    /// Every file below a folder with its content; other things have an empty content.
+    /// Every file below a folder, with its content. Anything that is not a file has an empty content.
     static std::map<std::string, std::string> snapshot(const std::filesystem::path& folder)
     {
         std::map<std::string, std::string> files;
@@ -202,7 +203,7 @@ private:
     {
         std::string line = "cd '" + m_dir.path().string() + "' && env -i PATH=/usr/bin:/bin POCL_CACHE_DIR='" +
                            m_dir.path().string() + "/pocl' HOME='" + m_dir.path().string() + "' WARMGRAPH_CACHE_DIR='" +
-                           cache().string() + "' WARMGRAPH_CUDA_DRIVER=libnone.so"; // no CUDA, on any machine
+                           cache().string() + "' WARMGRAPH_CUDA_DRIVER=libnone.so"; // hides CUDA on any machine
         for (const char* kept :
              {"OCL_ICD_VENDORS", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
             if (const char* value = std::getenv(kept)) line += std::string(" ") + kept + "='" + value + "'";

@@ -1,4 +1,5 @@
-// Completions and the manual page: made from the command's own table, and checked in real shells and in man.
+// Tests the completions and the manual page. They are made from the command's own table, and are tried in real shells
+// and in man.
 #include <sstream>
 
 #include "command_fixture.hpp"
@@ -16,7 +17,7 @@ bool has_program(const std::string& name)
 
 class Completion : public CommandTest {
 protected:
-    /// The words that bash offers to complete the last of `words`.
+    /// The words that bash offers as completions of the last word in `words`.
     std::vector<std::string> bash_offers(const std::vector<std::string>& words) const
     {
         std::ofstream script(dir() / "ask.sh");

@@ -97,7 +97,7 @@ TEST_F(Doctor, SaysWhoElseMayWriteTheFolder)
     EXPECT_THAT(run("check").out, HasSubstr("chmod go-w "));
 }
 
-/// A container image with a warm cache that another user built.
+/// A container image contains a warm cache that another user built.
 TEST_F(Doctor, TakesATrustedOwnersFolderForNoProblem)
 {
     if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files to another user (root)");
@@ -148,7 +148,7 @@ TEST_F(Doctor, SaysWhenThereIsNoOpenClDevice)
 {
     const auto empty = dir() / "vendors";
     std::filesystem::create_directory(empty);
-    // Without a GPU too; with one, doctor would find no problem.
+    // This must also work without a GPU; with a GPU, doctor would find no problem.
     const CommandResult result =
         run("doctor", {{"OCL_ICD_VENDORS", empty.string() + "/"}, {"WARMGRAPH_CUDA_DRIVER", "libnone.so"}});
     EXPECT_EQ(result.status, 1);

@@ -1,4 +1,4 @@
-// The layers of the report's drawings.
+// Tests the layers in the report's drawings of graphs.
 #include <gtest/gtest.h>
 
 #include "report/drawing.hpp"
@@ -50,7 +50,7 @@ TEST(TheDrawing, PutsEachNodeBelowAllThatItWaitsFor)
 
 TEST(TheDrawing, PutsThoseThatFollowOneAnotherBelowEachOther)
 {
-    // Two chains side by side; their second nodes are listed in the other order.
+    // Two chains lie side by side. Their second nodes are listed in the opposite order.
     const Drawing drawing = draw(graph_of(4, {{0, 3}, {1, 2}}), 10);
     EXPECT_EQ(drawing.boxes[3].place, drawing.boxes[0].place);
     EXPECT_EQ(drawing.boxes[2].place, drawing.boxes[1].place);

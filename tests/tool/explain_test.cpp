@@ -8,7 +8,7 @@ namespace {
 
 class Explain : public CommandTest {
 protected:
-    /// Guards with the facts of the first OpenCL device and of a function on it, as the facade records them.
+    /// Guards with the facts of the first OpenCL device and of a function on this device, as the facade records them.
     static cachefmt::Guards guards_here()
     {
         const auto device = take(backends::make_opencl_backend()->open("0"));

@@ -61,7 +61,7 @@ TEST_F(Check, ReportsAFolderThatMayNotBeUsedAndTheRest)
     EXPECT_THAT(look.out, HasSubstr("corrupt"));
 }
 
-/// F1: the command finds the damage in any field. The store's tests flip every bit.
+/// Promise F1: the command finds damage in any field. Each bit is flipped in the store's tests.
 TEST_F(Check, FindsAFlippedBitAnywhereInTheEnvelope)
 {
     auto store = open_store();

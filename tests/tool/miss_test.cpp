@@ -1,4 +1,4 @@
-// Reasons of misses: real programs miss in their own processes, and then the command is asked.
+// Tests the reasons of misses. Real programs miss in their own processes, and then the command is asked for the reason.
 #include "child_process.hpp"
 #include "command_fixture.hpp"
 #include "warmgraph/base/log.hpp"
@@ -7,20 +7,20 @@
 namespace warmgraph::test::miss_test {
 namespace {
 
-/// A service's start, with the facts that may differ between starts.
+/// A start of a service, with the facts that may differ between starts.
 struct Start {
     Policy policy = Policy::read_write;
     std::int64_t count = 64;
     int world_size = 1, rank = 0;
     std::string dtype = "f32";
-    int calls = 1; ///< each call has one element more
+    int calls = 1; ///< number of calls; each call has one element more than the one before
 };
 
 constexpr const char* k_source = R"(
 __kernel void add_one(__global const float* x, __global float* y) { size_t i = get_global_id(0); y[i] = x[i] + 1.0f; }
 )";
 
-// OpenCL does not survive fork(), so only children open a device.
+// OpenCL does not survive fork(), so only child processes open a device.
 class Missed : public CommandTest {
 protected:
     Missed() { ::setenv("POCL_CACHE_DIR", (dir() / "pocl").c_str(), 1); }
@@ -37,7 +37,7 @@ protected:
         return options;
     }
 
-    /// Makes the function in a child and passes it to `body`, which returns the exit status.
+    /// Makes the function in a child process and passes it to `body`, whose result is the exit status.
     template <class Body>
     int in_child(const Start& start, Body body)
     {
@@ -67,7 +67,7 @@ protected:
         });
         return child.wait();
     }
-    /// Returns the outcome of the last call.
+    /// Makes a start in a child. Returns the outcome of the last call.
     int run_start(const Start& start)
     {
         return in_child(start, [](Cache&, Function& f, const Buffer& x, const Buffer& y) {
@@ -111,7 +111,7 @@ TEST_F(Missed, ByAProcessThatOnlyReadsIsToldWithWhatDiffers)
     EXPECT_GT(miss["agree"], 10);
 }
 
-/// The miss counts once for the pair, and names forward's difference.
+/// The pair has one miss, and the reason names the difference of the forward half.
 TEST_F(Missed, AsAPairIsToldOfTheHalfThatMissed)
 {
     const auto step = [this](Policy policy, std::int64_t count) {

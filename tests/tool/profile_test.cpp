@@ -1,4 +1,4 @@
-// `warmgraph profile`, and profiles in the other subcommands.
+// Tests `warmgraph profile`, and how the other subcommands handle profiles.
 #include "command_fixture.hpp"
 #include "sample_profile.hpp"
 #include "warmgraph/profile/library.hpp"

@@ -1,4 +1,4 @@
-// `stats --prometheus` checked against the grammar of the text format, version 0.0.4.
+// Checks the output of `stats --prometheus` against the grammar of the text format, version 0.0.4.
 #include <regex>
 #include <set>
 #include <sstream>
@@ -9,11 +9,12 @@ namespace warmgraph::test::prometheus_test {
 namespace {
 
 struct Exposition {
-    std::set<std::string> families; ///< families with HELP and TYPE lines
+    std::set<std::string> families; ///< names of the families that have lines HELP and TYPE
     std::vector<std::string> samples;
 };
 
-/// Reads the text line by line like a scraper: HELP, then TYPE, then the family's samples, each series once.
+/// Reads the text line by line, as a scraper does. Expects HELP, then TYPE, then the samples of the family, with each
+/// series only once.
 Exposition read_exposition(const std::string& text)
 {
     static const std::regex k_help(R"(# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) ([^\\\n]|\\\\|\\n)+)");

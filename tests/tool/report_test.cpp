@@ -1,4 +1,4 @@
-// `warmgraph report`: the document, the page, and the page in a real browser.
+// Tests `warmgraph report`: the document, the page, and the page in a real browser.
 #include <algorithm>
 
 #include "command_fixture.hpp"
@@ -20,7 +20,7 @@ std::size_t count_of(const std::string& text, const std::string& part)
 
 class ReportTest : public CommandTest {
 protected:
-    /// An entry with four nodes: one, two side by side, one.
+    /// An entry with four nodes: the first one, two side by side, and the last one.
     static cachefmt::Entry diamond(const cachefmt::FunctionKey& key, cachefmt::Guards guards)
     {
         cachefmt::Entry entry = sample_entry(key, std::move(guards));
@@ -30,7 +30,7 @@ protected:
         return entry;
     }
 
-    /// A miss of a call with another type, compared with the nearest entry.
+    /// A miss of a call whose type differs from that of the nearest entry.
     static store::Miss miss(const std::string& type, const std::string& time)
     {
         store::Miss miss;
@@ -48,7 +48,8 @@ protected:
         return miss;
     }
 
-    /// Publishes for "decode" a graph, a `recompiled` one and a damaged one, and two misses; for "prompt" a graph.
+    /// Publishes for "decode" a graph, a graph that was `recompiled`, a damaged graph and two misses; for "prompt" a
+    /// graph.
     void fill() const
     {
         auto store = open_store();
@@ -177,7 +178,7 @@ TEST_F(Report, IsWrittenThroughALinkAndToStandardOutput)
     EXPECT_NE(run("report -o - --json").status, 0);
 }
 
-/// H19: in a folder where others write, they may plant a link under the default name.
+/// Promise H19: in a folder that other users may write, they may make a link with the default name.
 TEST_F(Report, DoesNotFollowALinkThatStandsAtItsDefaultName)
 {
     std::ofstream(dir() / "precious") << "old";
@@ -208,8 +209,9 @@ TEST_F(Report, KeepsHostileNamesOutOfTheMarkup)
     EXPECT_THAT(page, HasSubstr("\\u003cimg src=x")) << "it is there, as text";
 }
 
-/// Debian's chromium, which is a plain program; Ubuntu's is a snap, which cannot read the test's files. `./dev test`
-/// does not install it: 25 packages of 122 MB, 414 MB on disk, for three cases. The cases run when it is installed.
+/// The browser is chromium as Debian packs it, which is an ordinary program. In Ubuntu it is a snap, which cannot read
+/// the test's files. `./dev test` does not install it, because this would take 25 packages of 122 MB, and 414 MB on
+/// disk, for three cases. If it is installed, the cases run.
 constexpr const char* k_browser = "/usr/bin/chromium";
 
 class ReportInABrowser : public ReportTest {
@@ -235,7 +237,8 @@ protected:
         return {text_of(dir() / "dom.html"), text_of(dir() / "browser.log")};
     }
 
-    /// Expects a completely drawn page, without script errors and without anything that its own policy refused.
+    /// Expects that the page was drawn completely, without errors of scripts and without anything that the page's own
+    /// policy refused.
     static void expect_drawn(const Shown& shown)
     {
         EXPECT_THAT(shown.dom, HasSubstr("data-rendered=\"yes\""));
@@ -278,7 +281,7 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
     auto guards = sample_guards();
     guards.facts[0].value = k_hostile;
     cachefmt::Entry entry = sample_entry(k_decode, guards);
-    entry.graph.regions[0].name = "token"; // same name as the tensor
+    entry.graph.regions[0].name = "token"; // the region has the same name as the tensor
     entry.header.info.verification = k_hostile;
     entry.header.info.scalar_proofs = {k_hostile};
     entry.graph.events = {k_hostile};
@@ -296,7 +299,7 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
         << "the miss's time and fact, verification, proof, node";
 }
 
-/// The two tests above rely on this.
+/// The two tests above depend on this: if a page has an error, the fixture sees it.
 TEST_F(ReportInABrowser, AnErrorInAPageIsSeen)
 {
     fill();

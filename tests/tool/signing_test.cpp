@@ -1,4 +1,4 @@
-// `warmgraph sign`, and signatures in `warmgraph check`, as an operator uses them.
+// Uses `warmgraph sign`, and `warmgraph check` for signatures, as an operator does.
 #include <sys/stat.h>
 
 #include "command_fixture.hpp"
@@ -32,7 +32,7 @@ protected:
         other.facts[0].value = "f16";
         publish(*store, tombstone(k_decode, other));
     }
-    /// Publishes artifacts like a process with this key file, or like one without a key when `key` is empty.
+    /// Publishes artifacts as a process with this key file does. If `key` is empty, the process has no key.
     cachefmt::Trust put_artifacts(const std::string& key) const
     {
         store::SigningSource source;
@@ -55,7 +55,8 @@ protected:
         source.require = true;
         return store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
     }
-    /// The artifacts by their names' folders. From `sign`, each one's state; from `check`, its key or the error's code.
+    /// The artifacts, by the folder in their names. For the output of `sign` this has each one's state; for `check` its
+    /// key or the error's code.
     static std::map<std::string, std::string> states(const CommandResult& result)
     {
         std::map<std::string, std::string> states;
@@ -135,7 +136,7 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_EQ(run("check --accept-file " + old_key).status, 1);
 }
 
-/// H17: under `no_compile`, a start once found only the program with the old key.
+/// Promise H17: with the policy `no_compile`, a start once found only the program that was signed with the old key.
 TEST_F(Signing, OfEveryKindIsRotatedAndChecked)
 {
     const std::string old_key = make_key("old", "ed25519"), new_key = make_key("new", "ed25519");
@@ -194,7 +195,7 @@ TEST_F(Signing, FindsDamageOfEveryKind)
 
 TEST_F(Signing, RemovesNoEntryOfAProgramThatKeepsMany)
 {
-    constexpr int k_many = 70; // more than a program keeps by default
+    constexpr int k_many = 70; // more entries than a program keeps if the limit is not set
     const auto store = store::LocalStore::open(cache(), {.max_variants = k_many}).value();
     for (int i = 0; i < k_many; ++i) {
         auto guards = sample_guards();
@@ -255,7 +256,7 @@ TEST_F(Signing, SaysWhatIsWrongWithItsKeys)
     EXPECT_EQ(run("--cache-dir " + (dir() / "nothing").string() + " check --accept-file " + key).status, 3);
 }
 
-/// S2: doctor lists the environment, but not its secrets.
+/// Promise S2: doctor lists the environment, but not the secrets in it.
 TEST_F(Signing, DoesNotShowSecretsOfTheEnvironment)
 {
     const std::string canary(64, 'e');

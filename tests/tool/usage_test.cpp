@@ -77,7 +77,7 @@ TEST_F(Usage, ExamplesInTheHelpAreTakenByTheCommand)
     }
 }
 
-/// The words after --kind in a subcommand's help.
+/// The words that a subcommand's help lists for --kind.
 std::string kinds_in(const std::string& help)
 {
     std::smatch found;
@@ -95,7 +95,7 @@ TEST_F(Usage, EveryOptionThatTakesAKindTakesTheTablesWords)
     std::set<std::string> seen;
     for (const std::string& verb : k_verbs) {
         const std::string kinds = kinds_in(run(verb + " --help").out);
-        if (kinds.empty() || verb == "sign") continue; // here --kind is the kind of a key
+        if (kinds.empty() || verb == "sign") continue; // for `sign`, --kind is the kind of a key
         ASSERT_TRUE(expected.contains(verb)) << verb << " takes a kind that is compared with nothing";
         seen.insert(verb);
         const auto& [use, others] = expected.at(verb);

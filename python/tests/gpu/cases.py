@@ -1,13 +1,14 @@
 """PyTorch functions that are recorded in one process and replayed in the next, and compared with PyTorch itself.
 
-usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; status 1: one went wrong
-       cases.py --run CASE --folder DIR --as first|cold|warm|plain  one process of a case
+usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; exit status 1 if a case went
+wrong
+       cases.py --run CASE --folder DIR --as first|cold|warm|plain  runs one process of a case
 
-The table has milliseconds of the first call: "plain" without warmgraph (compiled code finds Inductor's and Triton's own caches filled), "cold" with
-the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the device before; a first call by
-PyTorch starts libraries (cuBLAS, cuDNN) that a hit does not need. `--only 'engine_pair*'`: the graph is captured once in a first process and once in
-the cold one; after the times, the table has the number of captures that proved an entry. `--only 'pair_*'`: functions under gradients, forward and
-backward.
+The table has milliseconds of the first call: "plain" without warmgraph (compiled code finds Inductor's and Triton's own caches filled),
+"cold" with the recording, "warm" in the next process. Then come the milliseconds of a later call, plain and warm. Each process has its
+model on the device before its first call; in a first call, PyTorch also starts libraries (cuBLAS, cuDNN) that a hit does not need. `--only
+'engine_pair*'`: the graph is captured once in a first process and once in the cold one; after the times, the table has the number of
+captures that proved an entry. With `--only 'pair_*'`, functions run under gradients, forward and backward.
 """
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ import time
 
 STEPS = 3
 LIMIT_S = 100
-MOST_LETTERS = 6000  # characters of a failed case's output
+MOST_LETTERS = 6000  # the most characters of a failed case's output that are printed
 COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
 
 
-# --- the cases: each returns (call, arguments of each step); made twice with the same seed, with the cache and without
+# --- The cases. Each returns (call, arguments of each step). It is made twice with the same seed: with the cache and without
 
 
 @dataclasses.dataclass
@@ -42,7 +43,7 @@ class InputMeta:
 
 
 def wrapped(function, options, how):
-    """`options` are the cache's; None: the function itself; "plain": as PyTorch alone runs it."""
+    """Wraps a function. `options`: the options of the cache; None: no wrapping; "plain": as PyTorch alone would run it."""
     if options is None or options == "plain":
         import torch
 
@@ -151,7 +152,7 @@ def llama_compiled(torch, options):
 
 
 def module(torch, options, compile=False, form=lambda torch, net: net):
-    """The function is a module with hooks."""
+    """A module with hooks, which is itself the wrapped function."""
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -172,7 +173,7 @@ def module_compiled(torch, options):
 
 
 def module_of_torch_compile(torch, options):
-    """A module that its user compiled: a hit runs none of the compiled code."""
+    """A module that the user compiled with torch.compile. A hit runs none of the compiled code."""
     return module(torch, options, compile=None, form=lambda torch, net: torch.compile(net, fullgraph=True))
 
 
@@ -193,7 +194,7 @@ def module_with_compiled_layer(torch, options):
 
 
 class Borrowing:
-    """A module with borrowed results: those of earlier calls are stale, and one may be an argument of the next call."""
+    """A module with borrowed results. Results of earlier calls become stale; one of them may be an argument of the next call."""
 
     def __init__(self, torch, options):
         self.is_cached, self.calls, self.places, self.last = isinstance(options, dict), 0, set(), None
@@ -203,9 +204,9 @@ class Borrowing:
     def __call__(self, x):
         found = self.cached(x)
         self.calls += 1
-        if self.is_cached and self.calls > 1:  # the recording call may return the function's own result
+        if self.is_cached and self.calls > 1:  # not in the first call, because a recording may return the function's own result
             self.expect_borrowed(found)
-        chained = self.cached(found)  # must not overwrite its argument
+        chained = self.cached(found)  # this call must not overwrite its argument
         return [found.clone(), chained.clone()]
 
     def expect_borrowed(self, found):
@@ -268,7 +269,7 @@ def fourier(torch, options):
 
 
 def running_state(torch, options):
-    """A buffer that the function writes, and a tensor that is not registered."""
+    """A module with a buffer that it writes, and a tensor that is not registered."""
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -294,7 +295,8 @@ def several_shapes(torch, options):
 
 
 class Engine:
-    """A table of graphs by batch size over one buffer, like in serving engines. In the second round, the largest graph is freed and restored."""
+    """A table of graphs by batch size that share one buffer, as in serving engines. In the second round, the largest graph is freed and
+    restored."""
 
     def __init__(self, torch, options):
         self.model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
@@ -328,7 +330,7 @@ class Engine:
         if self.calls == 2 * STEPS:
             self.table.pop(size)[0].reset()
         graph, output = self.table.get(size) or self.capture(size)
-        self.buffer.fill_(7)  # overwrites the contents of the capture
+        self.buffer.fill_(7)  # overwrites the contents that the buffer had during the capture
         graph.replay()
         self.buffer[:size].copy_(x)
         graph.replay()
@@ -344,12 +346,12 @@ class SmallEngine(Engine):
     """One graph of a small MLP, whose weights and biases are adjacent in one segment of the allocator."""
 
     def __init__(self, torch, options, moved):
-        """moved: the buffer also has another address in each process. Otherwise only the weights have another address than in the process before."""
+        """moved: the buffer, too, gets another address in each process. Otherwise only the weights get another address."""
         if isinstance(options, dict):
             options = {**options, "captures": os.path.join(options["cache_dir"], "captures")}
         self.taken = [torch.empty((1 << 19) + 512, dtype=torch.uint8, device="cuda")] if moved and AS == "cold" else []
         self.x = torch.zeros(8, 64, device="cuda")
-        if AS == "cold":  # fills the rest of a segment of 2 MiB and the start of another
+        if AS == "cold":  # the cold process fills the rest of a segment of 2 MiB and the start of the next one
             self.taken += [torch.empty(1 << 19, dtype=torch.uint8, device="cuda") for _ in range(5)]
         super().__init__(torch, options)
         self.buffer = self.x
@@ -401,7 +403,7 @@ class Pair:
         return [loss.detach(), *(one.grad for one in given if one.requires_grad), *self.gradients()]
 
     def gradients(self):
-        """Copies of the gradients, because later calls must not change them."""
+        """Returns copies of the gradients, because later calls must not change them."""
         return [one.grad.clone() for one in self.net.parameters() if one.grad is not None]
 
     def expect_apart(self):
@@ -429,7 +431,7 @@ def pair_dropout(torch, options):
 
 
 class PairOfConvolutions(Pair):
-    """The results include the running statistics, which forward writes."""
+    """A pair whose results include the running statistics, which forward writes."""
 
     def step(self, *given):
         return [*super().step(*given), *(one.clone() for one in self.net.buffers())]
@@ -443,10 +445,10 @@ def pair_conv_batchnorm(torch, options):
 
 
 class PairInTraining(Pair):
-    """A training step by SGD with momentum."""
+    """A pair in a training step with SGD and momentum."""
 
     def __init__(self, torch, options, net):
-        import torch._dynamo  # the optimizer imports it, and a hit must not
+        import torch._dynamo  # the optimizer imports Dynamo, so here a hit may do so, too
 
         super().__init__(torch, options, net)
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.05, momentum=0.9)
@@ -464,7 +466,7 @@ def pair_training(torch, options):
 
 
 class PairTwoForwards(Pair):
-    """A second forward before the first backward overwrites the saved values."""
+    """A pair whose second forward, before the first backward, overwrites the saved values."""
 
     def step(self, x):
         first = self.cached(x)
@@ -489,7 +491,7 @@ def pair_second_forward(torch, options):
 
 
 class PairAccumulating(Pair):
-    """The summed gradients of two batches; copies of the first batch's gradients are compared too."""
+    """A pair that sums the gradients of two batches. Copies of the first batch's gradients are compared, too."""
 
     def step(self, x):
         self.loss(self.cached(x)).backward()
@@ -510,7 +512,8 @@ def pair_accumulation(torch, options):
 
 
 def pair_language_model(torch, options):
-    """Tokens to a loss: an embedding, causal attention, cross entropy. The logits are a result too, but get no gradient."""
+    """A language model from tokens to a loss: an embedding, causal attention, cross entropy. The logits are a result, too, but get no
+    gradient."""
     nn = torch.nn
 
     class Model(nn.Module):
@@ -542,11 +545,12 @@ def pair_autocast(torch, options):
     return PairUnderAutocast(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-# --- functions that enqueue other work during a capture, or in another stream: refused by name when a replay would be wrong
+# --- Functions that enqueue other work during a capture, or work in another stream. If a replay would be wrong, they are refused with a
+# reason
 
 
 def logits_of(torch, options, model, **more):
-    """The logits of a transformers language model. It asks whether the stream is capturing, and then builds its masks in another way."""
+    """The logits of a transformers language model. If its stream is capturing, the model builds its masks in another way."""
     model = model.cuda().eval()
 
     def logits(tokens):
@@ -571,7 +575,7 @@ def umt5(torch, options):
 
 
 def qwen2(torch, options):
-    """Called without a cache or a mask: the model reads from its own position tensor whether the sequences are packed."""
+    """A model that is called without a cache and without a mask: it reads from its own position tensor whether the sequences are packed."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
@@ -593,7 +597,7 @@ def gemma(torch, options):
 
 
 def reads_a_constant(torch, options):
-    """The host reads a number that depends only on a shape."""
+    """A function that reads a number from a tensor on the host; the number depends only on a shape."""
     def forward(x):
         positions = torch.arange(x.shape[0], device="cuda")
         return x * 2 if bool((positions.diff() == 1).all()) else x + int(positions.sum())
@@ -602,7 +606,7 @@ def reads_a_constant(torch, options):
 
 
 def reads_what_a_kernel_wrote(torch, options):
-    """PyTorch's operators wrote zeros to the memory, and then a foreign kernel wrote to it."""
+    """A function that reads memory to which PyTorch's operators wrote zeros, and a foreign kernel other numbers afterwards."""
     global tl
     import triton
     import triton.language as tl
@@ -621,7 +625,7 @@ def reads_what_a_kernel_wrote(torch, options):
 
 
 def in_own_thread(torch, options):
-    """A dequantisation in the function's own thread, whose current stream is the default one."""
+    """A function that dequantises in its own thread, where the default stream is current."""
     import threading
 
     whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
@@ -641,14 +645,14 @@ def in_own_thread(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-PEERS = []  # references kept by the library
+PEERS = []  # addresses that the library keeps
 
 
 class Raw:
-    """Memory without a tensor, like a library's."""
+    """Device memory that no tensor owns, like the memory of a library."""
 
     def __init__(self, torch, nbytes):
-        torch.zeros(1, device="cuda")  # makes a context
+        torch.zeros(1, device="cuda")  # this makes a context on the device
         self._driver, self._pointer, self.dtype = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), torch.int64
         assert self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), ctypes.c_size_t(nbytes)) == 0
 
@@ -661,7 +665,8 @@ class Raw:
 
 
 def registered_after_capture(torch, options):
-    """A library whose kernels read a table of addresses, which it fills after a capture has ended, like custom all-reduces."""
+    """A function that uses a library like custom all-reduces: its kernels read a table of addresses, and the library fills the table after
+    a capture has ended."""
     global tl
     import triton
     import triton.language as tl
@@ -685,7 +690,7 @@ def registered_after_capture(torch, options):
 
 
 def green_context(torch, options):
-    """Work in a stream of a context that uses a part of the device's multiprocessors."""
+    """A function that works in a stream of a green context, which uses a part of the device's multiprocessors."""
     driver, index = ctypes.CDLL("libcuda.so.1"), torch.cuda.current_device()
     torch.zeros(1, device="cuda")
     whole, part, rest = (ctypes.create_string_buffer(256) for _ in range(3))
@@ -710,7 +715,7 @@ def green_context(torch, options):
 
 
 def asks_for_its_capture(torch, options, is_captured=None):
-    """In a capture, the second result and a buffer differ."""
+    """A function that asks whether it is being captured. In a capture, the second result and a buffer differ."""
     total = torch.zeros(64, device="cuda")
 
     def step(x):
@@ -723,12 +728,12 @@ def asks_for_its_capture(torch, options, is_captured=None):
 
 
 def asks_pytorch_for_its_capture(torch, options):
-    """The same with PyTorch's query, which can get the same answer in a capture as in the eager run."""
+    """The same function, but it asks PyTorch. In a capture, this question can get the same answer as in the eager run."""
     return asks_for_its_capture(torch, options, is_captured=True)
 
 
 def in_default_stream(torch, options):
-    """A dequantisation in the default stream: the answer includes it, and a capture does not."""
+    """A function that dequantises in the default stream: the answer includes this work, and a capture does not."""
     whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
 
     def forward(x):
@@ -740,7 +745,7 @@ def in_default_stream(torch, options):
 
 
 def triton_in_default_stream(torch, options):
-    """A kernel that no PyTorch operator launches."""
+    """A function that launches a Triton kernel in the default stream. No PyTorch operator launches this kernel."""
     global tl
     import triton
     import triton.language as tl
@@ -760,7 +765,7 @@ def triton_in_default_stream(torch, options):
 
 
 def synchronises(torch, options):
-    """A synchronisation ends the capture with an error and has no other effect: the next case is recorded."""
+    """A function that synchronises. In a capture this fails and has no other effect: the next case is recorded."""
     def forward(x):
         return x * 2 if bool((x < 1e9).all()) else x
 
@@ -768,7 +773,7 @@ def synchronises(torch, options):
 
 
 def forked_stream(torch, options):
-    """A stream that is forked from the current one and joined again is recorded with it."""
+    """A function that uses a second stream: it is forked from the current stream and joined again, and is recorded with it."""
     weight = torch.randn(64, 64, device="cuda")
 
     def forward(x):
@@ -784,8 +789,8 @@ def forked_stream(torch, options):
 
 
 def in_the_callers_graph(torch, options):
-    """The caller warms a function up by calls, and then captures it in a graph of their own. In a later process the warm-up calls are replays, so
-    that libraries make their handles in the caller's capture."""
+    """The caller first calls a function to warm it up, and then captures it in a graph of their own. In a later process the warm-up calls
+    are replays, so that libraries make their handles in the caller's capture."""
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.Linear(288, 64)).cuda().half().eval()
 
     class Caller:
@@ -807,20 +812,21 @@ def in_the_callers_graph(torch, options):
 
 
 def holds_a_compiled_method(torch, options):
-    """A variable holds a method that the caller compiled; Dynamo has put a wrapper around it."""
+    """A function with a variable that holds a method which the caller compiled. Dynamo has put a wrapper around this method."""
     net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
     compiled = torch.compile(net.forward)
     return wrapped(lambda x: compiled(x) + 1, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
 def eigenvalues(torch, options):
-    """Capturing this would break cuSOLVER, so it is refused before it runs; later calls run the function itself."""
+    """A function that computes eigenvalues. Capturing this would break cuSOLVER, so it is refused before it is captured; later calls run
+    the function itself."""
     return (wrapped(lambda x: torch.linalg.eigvalsh(x @ x.T), options, {"compile": False}),
             [(torch.randn(16, 16, device="cuda"),) for _ in range(STEPS)])
 
 
 def pair_own_checkpoint(torch, options):
-    """A user's own checkpoint, whose backward adds gradients to weights itself."""
+    """A function with a checkpoint of the user's own, whose backward itself adds gradients to weights."""
     class Checkpoint(torch.autograd.Function):
         @staticmethod
         def forward(ctx, function, x):
@@ -856,7 +862,7 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
-IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
+IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # cases with another process before the cold one, which leaves its captures
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
@@ -866,10 +872,10 @@ CASES = {one.__name__: one for one in (
     in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, eigenvalues,
     pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
-            **{name: 2 for name in CASES if name.startswith("pair_")}}  # number of entries, if not one
+            **{name: 2 for name in CASES if name.startswith("pair_")}}  # for these cases: the number of entries, which is 1 for all others
 
 
-# --- one process
+# --- Code of one process
 
 
 def flat(torch, value):
@@ -917,11 +923,11 @@ def outcome_of(call):
 
 
 def run(arguments):
-    import warmgraph  # importing it before or after PyTorch must both work
+    import warmgraph  # one of the two orders of imports; both must work
 
-    # A failed pair logs where it failed.
+    # Pairs log more, so that the log of a failed pair shows where it failed.
     logging.basicConfig(level=logging.DEBUG if arguments.run.startswith("pair_") else logging.WARNING)
-    faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # prints where the process hangs
+    faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # if the process hangs, this prints where
     import torch
 
     global AS
@@ -948,11 +954,11 @@ def run(arguments):
     print(json.dumps(found), flush=True)
 
 
-# --- the process that starts the others
+# --- Code of the process that starts the others
 
 
 def process(name, folder, how):
-    """Returns (output, the end of standard error)."""
+    """Runs a case in a new process. Returns (output, the end of standard error)."""
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}
     environment.setdefault("WARMGRAPH_LOG", "info")
     if how == "warm":
@@ -985,7 +991,7 @@ def compared(folder, one, other):
 
 @dataclasses.dataclass
 class Chain:
-    """A case, cold and warm. `wrong` lists its errors."""
+    """A case in its cold and its warm process. `wrong` lists its errors."""
 
     name: str
     cold: dict | None = None

@@ -1,10 +1,11 @@
 """Programs that capture graphs themselves: record_all() sees them in two processes, and a third serves them without PyTorch.
 
-usage: record_all.py [--only PATTERN,PATTERN...] [--workers 4]     prints a table; status 1: one went wrong
-       record_all.py --run PROGRAM --folder DIR --as plain|first|second|served    one process
+usage: record_all.py [--only PATTERN,PATTERN...] [--workers 4]     prints a table; exit status 1 if a program went wrong
+       record_all.py --run PROGRAM --folder DIR --as plain|first|second|served    runs one process
 
-The first process writes each graph, the second one's captures prove them, and the third replays them on the second one's inputs and weights. Its
-results must be those of the programs' own replays. An earlier process ("plain") runs without record_all(): the program's results must be the same.
+The first process writes each graph. The captures of the second process prove the graphs. The third process replays them on the inputs and
+weights of the second. Its results must be those of the programs' own replays. An earlier process ("plain") runs without record_all(): the
+program's results must be the same.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ import tempfile
 LIMIT_S = 100
 
 
-# --- programs, written without warmgraph: run(torch) returns {graph: (replay, inputs by name, result by name, states by name)}
+# --- The programs, written without warmgraph. run(torch) returns {graph: (replay, inputs by name, result by name, states by name)}
 
 
 def mlp(torch):
@@ -38,7 +39,7 @@ def mlp(torch):
 
 
 class Runner:
-    """A table of graphs by batch size in one pool, with a cache that they write."""
+    """A table of graphs by batch size in one pool. The graphs write a cache."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -74,7 +75,7 @@ def captured_by_helper(torch, graph):
 
 
 def helper(torch):
-    """The program has a context manager of its own around PyTorch's, and a function for the work."""
+    """A program with its own context manager around PyTorch's, and with a function for the work."""
     weight, x = torch.randn(32, 32, device="cuda"), torch.randn(32, 32, device="cuda")
 
     def work(y):
@@ -89,7 +90,7 @@ def helper(torch):
 
 
 def begin_and_end(torch):
-    """Captures without torch.cuda.graph."""
+    """A program that captures without torch.cuda.graph."""
     layer = torch.nn.LayerNorm(64).cuda()
     x, stream, g = torch.randn(4, 64, device="cuda"), torch.cuda.Stream(), torch.cuda.CUDAGraph(keep_graph=True)
     with warmed_up(torch):
@@ -138,7 +139,7 @@ def llama(torch):
 
 
 def dropout(torch):
-    """Draws random numbers."""
+    """A program whose graph draws random numbers."""
     x, g = torch.ones(64, 64, device="cuda"), torch.cuda.CUDAGraph()
     with warmed_up(torch):
         torch.nn.functional.dropout(x)
@@ -148,7 +149,7 @@ def dropout(torch):
 
 
 def graphed_callables(torch):
-    """PyTorch captures forward and backward, in its own code."""
+    """A program that lets PyTorch capture forward and backward; the capturing code is PyTorch's."""
     net, x = torch.nn.Linear(16, 16).cuda(), torch.randn(4, 16, device="cuda")
     with torch.enable_grad():
         graphed = torch.cuda.make_graphed_callables(net, (x,))
@@ -157,7 +158,7 @@ def graphed_callables(torch):
 
 
 def reduce_overhead(torch):
-    """Inductor captures, in its own code."""
+    """A program that lets Inductor capture; the capturing code is Inductor's."""
     net, x = torch.nn.Linear(16, 16).cuda(), torch.randn(4, 16, device="cuda")
     compiled, result = torch.compile(net, mode="reduce-overhead"), torch.empty(4, 16, device="cuda")
     for _ in range(3):
@@ -166,13 +167,13 @@ def reduce_overhead(torch):
 
 
 PROGRAMS = {one.__name__: one for one in (mlp, table, helper, begin_and_end, convolutions, llama, dropout, graphed_callables, reduce_overhead)}
-REFUSED = {"dropout": "Random numbers", "graphed_callables": "is not found", "reduce_overhead": "is not found"}  # a part of the reason
-NOT_SERVED = ("llama",)  # this script does not pass its weights under the graph's names
+REFUSED = {"dropout": "Random numbers", "graphed_callables": "is not found", "reduce_overhead": "is not found"}  # a part of each reason
+NOT_SERVED = ("llama",)  # not served, because this script does not pass the weights under the graph's names
 
 
 @contextlib.contextmanager
 def warmed_up(torch):
-    """Warms up in a stream of its own, as PyTorch's documentation advises."""
+    """Runs the work in another stream before the capture, as PyTorch's documentation advises."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -184,7 +185,7 @@ def named(prefix, module):
     return {f"{prefix}.{name}": one for name, one in module.state_dict().items()}
 
 
-# --- the processes
+# --- Starting the processes
 
 
 def record(name, folder, how):
@@ -218,7 +219,7 @@ def record(name, folder, how):
 
 
 def differing(folder, how):
-    """Returns the names of results that differ from those without record_all()."""
+    """Returns the names of the results that are not the same as without record_all()."""
     import numpy
 
     plain, seen = numpy.load(folder / "plain.npz"), numpy.load(folder / f"{how}.npz")
@@ -237,14 +238,14 @@ def serve(name, folder):
         function = warmgraph.Server(name, device="cuda:0", cache_dir=folder / "cache", weights=given["state"]).function(graph)
         got = function(given["input"])
         for key, expected in given["result"].items():
-            result = got[key] if isinstance(got[key], numpy.ndarray) else got[key].numpy()  # a function without inputs returns device arrays
+            result = got[key] if isinstance(got[key], numpy.ndarray) else got[key].numpy()  # a graph without inputs returns device arrays
             numpy.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
             worst = max(worst, float(numpy.abs(result - expected).max()))
     print(json.dumps({"graphs": len(graphs), "worst": worst, "torch": "torch" in sys.modules}))
 
 
 def process(name, folder, how):
-    """Returns (output, the end of standard error)."""
+    """Runs a program in a new process. Returns (output, the end of standard error)."""
     environment = {**os.environ, "WARMGRAPH_POLICY": "require_hit" if how == "served" else "read_write"}
     try:
         done = subprocess.run([sys.executable, __file__, "--run", name, "--folder", str(folder), "--as", how], env=environment, capture_output=True,
@@ -256,7 +257,7 @@ def process(name, folder, how):
 
 
 def chain(name, folder):
-    """Returns (errors, the processes' output)."""
+    """Runs all processes of a program. Returns (errors, the processes' output)."""
     folder.mkdir()
     texts = [process(name, folder, "plain")[1]]
     for how, outcome in {"first": "written", "second": "recorded"}.items():

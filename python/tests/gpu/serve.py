@@ -1,9 +1,11 @@
-"""A transformers language model, recorded by PyTorch, served by Python without PyTorch and by C++: samples/serve, end to end.
+"""Tests samples/serve from end to end: PyTorch records a transformers language model, and Python without PyTorch and a C++ program serve
+it.
 
-usage: serve.py [--samples DIR] [--program warmgraph_serve] [--how eager,compiled] [--record ARGUMENT...]     status 1: one went wrong
+usage: serve.py [--samples DIR] [--program warmgraph_serve] [--how eager,compiled] [--record ARGUMENT...]     exit status 1 if one went
+wrong
 
---samples: the folder of record.py and serve.py (default: this repository's). --program: the C++ program; without it only Python serves. --record:
-arguments for record.py (--record --layers 16 --width 2048).
+--samples: the folder of record.py and serve.py (default: this repository's). --program: the C++ program; without it only Python serves.
+--record: all following arguments are for record.py (--record --layers 16 --width 2048).
 """
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def run(what: str, command: list[str]) -> str:
-    """Runs the command; returns the error, or ""."""
+    """Runs the command. Returns an error text, or ""."""
     environment = {**os.environ, "WARMGRAPH_POLICY": "read_write" if what == "record" else "require_hit"}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
@@ -46,7 +48,7 @@ def run(what: str, command: list[str]) -> str:
 
 
 def served(samples: pathlib.Path, program: str | None, how: str, more: list[str], folder: str) -> list[str]:
-    """Returns a list of errors."""
+    """Records and serves the model. Returns a list of errors."""
     print(f"=== {how}")
     wrong = run("record", [sys.executable, str(samples / "record.py"), folder, *more, *(["--compile"] if how == "compiled" else [])])
     if wrong:

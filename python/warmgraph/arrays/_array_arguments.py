@@ -74,7 +74,7 @@ def argument_of(value: Any) -> ArrayArgument | None:
 def expect_apart(arrays: list[tuple[str, Any]]) -> None:
     """Raises for host arrays that overlap: each has its own copy on the device, so copying one back would overwrite the other's results."""
     ranges = sorted((*_bytes_of(array), at) for at, (_, array) in enumerate(arrays) if array.size)
-    before: list[tuple[int, int, int]] = []  # arrays that reach beyond this one's start
+    before: list[tuple[int, int, int]] = []  # the earlier arrays that end after the start of this array
     for first, end, at in ranges:
         before = [one for one in before if one[1] > first]
         for _, _, other in before:
@@ -115,7 +115,7 @@ def _numpy_arrays(value: Any) -> ArrayArgument | None:
 def _dlpack(value: Any) -> ArrayArgument | None:
     if not hasattr(type(value), "__dlpack__") or not hasattr(type(value), "__dlpack_device__"):
         return None
-    if type(value).__module__ == "numpy":  # a number
+    if type(value).__module__ == "numpy":  # NumPy's numbers (numpy.float32(1)) have __dlpack__, too, but are not arrays
         return None
     kind = int(value.__dlpack_device__()[0])
     if kind == 1:  # host memory
@@ -126,7 +126,7 @@ def _dlpack(value: Any) -> ArrayArgument | None:
 
 
 class OfTorch(errors.Unsupported):
-    """A tensor of PyTorch's, which warmgraph.torch reads."""
+    """A PyTorch tensor, which only warmgraph.torch can read."""
 
 
 def _torch(value: Any) -> ArrayArgument | None:
@@ -136,5 +136,5 @@ def _torch(value: Any) -> ArrayArgument | None:
     return None
 
 
-_CONTAINERS = (list, tuple, dict, set)  # hold arrays, but are not arrays
+_CONTAINERS = (list, tuple, dict, set)  # Containers may hold arrays, but are not arrays themselves.
 _READERS = (_torch, _device_arrays, _numpy_arrays, _dlpack)

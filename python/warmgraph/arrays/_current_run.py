@@ -1,4 +1,4 @@
-"""The functions that run now, by thread."""
+"""Notes for each thread which functions it is running now."""
 from __future__ import annotations
 
 import threading
@@ -16,14 +16,14 @@ class Running(Protocol):
 
 
 class _State(threading.local):
-    def __init__(self) -> None:  # in each thread: a missing attribute would cost each call half a microsecond
+    def __init__(self) -> None:  # runs in each thread: a missing attribute would cost each call half a microsecond
         self.runs: list[Any] = []
 
 
 state = _State()
-threads: list[int] = []  # threads that run a function now, once per nested function; if it is empty, a call need not check its own thread
+threads: list[int] = []  # ids of the threads that run a function now; if empty, a call need not check its own thread
 
-tracing: list[Callable[[], bool]] = []  # of imported frameworks: whether the framework is tracing the calling code
+tracing: list[Callable[[], bool]] = []  # for each imported framework: returns whether it is tracing the calling code
 
 
 def current() -> Any:

@@ -33,7 +33,8 @@ class Buffer(Handle):
 
 
 class Device(Handle):
-    """An accelerator: "opencl", "opencl:0", "opencl:<part of a name>", the same with "cuda". NotFound lists the devices."""
+    """An accelerator: "opencl", "opencl:0", "opencl:<part of a name>", or the same with "cuda" in place of "opencl". If no device matches,
+    raises NotFound, whose message lists the devices."""
 
     _what = "device"
 
@@ -59,7 +60,7 @@ class Device(Handle):
         library().wg_device_synchronize(self.pointer)
 
     def prepare_recording(self) -> None:
-        """From now on keeps the device code that libraries load (docs/cuda.md)."""
+        """Starts to keep the device code that libraries load, because a recording needs it (docs/cuda.md)."""
         library().wg_prepare_recording(self.pointer)
 
     def warm_up(self) -> None:
@@ -112,7 +113,7 @@ class Device(Handle):
             try:
                 self._collect()
             except errors.Error:
-                pass  # the device failed: its memory is lost with it
+                pass  # the device failed, so its memory is lost anyway
         super().close()
 
     def _allocate(self, nbytes: int) -> Buffer:
@@ -150,7 +151,7 @@ _views: dict[tuple[int, int], int] = {}
 
 
 def stream_view(device: Device, native: int) -> int:
-    """The library's handle for a foreign stream, which must live as long as the process."""
+    """The library's handle for another framework's stream (`native`: the driver's handle), which must live as long as the process."""
     key = (id(device), native)
     if key not in _views:
         _views[key] = library().made("wg_stream_view", device.pointer, native or None)
@@ -170,7 +171,7 @@ class Array:
         self.dtype = dtype
         self.strides = contiguous_strides(shape) if strides is None else tuple(strides)
         self._owner, self._address, self._parent, self._keep = owner, address, parent, keep
-        self._run: Any = None  # the run that owns this scratch memory
+        self._run: Any = None  # the run that owns this array, if it is scratch memory
 
     @property
     def ndim(self) -> int:
@@ -182,12 +183,12 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements, without the gaps between them."""
+        """The size of its elements in bytes, without the gaps between them."""
         return self.size * dtypes.itemsize(self.dtype)
 
     @property
     def extent(self) -> int:
-        """Bytes from its first element to the end of its last."""
+        """The number of bytes from the start of its first element to the end of its last."""
         return extent_bytes(self.shape, self.strides, dtypes.itemsize(self.dtype))
 
     @property
@@ -205,7 +206,7 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Array:
-        """A view by integers, slices with positive steps, and `...`."""
+        """Returns a view, selected by integers, slices with positive steps, and `...`."""
         keys = list(key) if isinstance(key, tuple) else [key]
         if any(one is Ellipsis for one in keys):
             at = next(i for i, one in enumerate(keys) if one is Ellipsis)
@@ -262,7 +263,8 @@ class Array:
         return numpy.ndarray(self.shape, kind, raw, strides=steps).copy()
 
     def write(self, host: Any) -> None:
-        """Copies a host array of the same shape here, after all work in the default stream. Raises InvalidArgument for a view with gaps."""
+        """Copies a host array of the same shape into this array, after all work in the default stream. Raises InvalidArgument for a view
+        with gaps."""
         import numpy
 
         self.device._expect_no_run("Array.write")

@@ -7,13 +7,13 @@ from typing import Any
 
 from warmgraph import dtypes, errors
 
-HOST, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
-_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}  # DLDataTypeCode
+HOST, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # values of DLPack's DLDeviceType
+_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}  # values of DLPack's DLDataTypeCode
 
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """The address and layout of another library's array. `strides` in elements."""
+    """The address and layout of another library's array. `strides` are in elements."""
 
     device: int
     ordinal: int

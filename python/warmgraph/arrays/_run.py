@@ -24,7 +24,8 @@ class Run:
         self._regions = list(regions)
         self._names = {id(array): name for name, array in regions}
         self._count = 0
-        # The run is a capture if the memory is not the caller's.
+        # If the body uses regions: the run is a capture when the regions' memory is not the caller's. Else every run after the first is a
+        # capture.
         self.is_capture = recorder is not None and (self._is_elsewhere() if regions else not is_first)
 
     def __enter__(self) -> Run:
@@ -54,7 +55,7 @@ class Run:
         return numpy.frombuffer(raw.raw, dtypes.numpy_dtype(dtype), 1)[0]
 
     def tensor(self, name: str, strides: Sequence[int] | None = None) -> Array:
-        """An input or output of this run, with its sizes in this run."""
+        """An input or output, with its memory and its sizes in this run."""
         sizes, rank, dtype = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64(), ctypes.c_int32()
         lib = library()
         lib.wg_recorder_sizes(self.recorder, name.encode(), ctypes.byref(sizes), ctypes.byref(rank))
@@ -88,7 +89,7 @@ class Run:
 
     def _region_of(self, array: Array) -> tuple[str, Array]:
         of: Array | None = array
-        while of is not None:  # the array itself, then the arrays that it is a view of
+        while of is not None:  # first the array itself, then the arrays that it is a view of
             if id(of) in self._names:
                 return self._names[id(of)], of
             of = of._parent
@@ -145,7 +146,7 @@ def fill(array: Array, value: Any) -> None:
 
 @contextlib.contextmanager
 def forked() -> Iterator[None]:
-    """Enqueues the block's work in a stream of its own. It starts after all work so far; work after the block waits for it."""
+    """Enqueues the block's work in a separate stream. This work starts after all work so far; work after the block waits for it."""
     run = _needed("forked")
     if run.recorder is None:
         yield

@@ -42,7 +42,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def extent_bytes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
-    """Bytes from the first element to the end of the last."""
+    """The number of bytes from the start of the first element to the end of the last."""
     if 0 in shape:
         return 0
     return (sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1) * itemsize

@@ -1,1 +1,1 @@
-"""cache_compile and the functions that it wraps; calls on arrays, later calls, refusals."""
+"""cache_compile and the functions that it wraps: calls on arrays, faster checks for later calls, and refused calls."""

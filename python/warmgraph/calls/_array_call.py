@@ -1,5 +1,4 @@
-"""A call on arrays: the library's function for its structure, the call's state, and its results.
-
+"""Calls a function on arrays: finds the library's function for the call's structure, and keeps the call's state and results.
 torch/replay/_torch_call.py and torch/calls/_torch_function.py do this for PyTorch's tensors.
 """
 from __future__ import annotations
@@ -23,7 +22,7 @@ from warmgraph.core.cache._pools import Pool
 from warmgraph.reading._array_reader import facts_of_arguments
 from warmgraph.reading._walker import Found
 
-RESULT = "return"  # the path of outputs: not a valid argument name
+RESULT = "return"  # the path of the outputs; no argument can have this name, because it is a keyword
 
 
 class CallReader(Protocol):
@@ -36,19 +35,19 @@ class CallReader(Protocol):
 
 
 class ArrayVariant:
-    """The library's function for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
-    when it has no more references and nothing runs."""
+    """The library's function for one structure of call: with the names, facts and code of its arguments. Shapes are the library's guards.
+    The library's function is destroyed when this object has no more references and nothing runs."""
 
     def __init__(self, pool: Pool, name: str, device: Device, spec: Spec) -> None:
         itself = weakref.ref(self)
 
         def enqueue(run: Run) -> None:
             variant = itself()
-            assert variant is not None  # it is being called
+            assert variant is not None  # the variant exists as long as its function is being called
             variant._enqueue(run)
 
         self.function = pool.made(name, lambda cache, destroyed: Function(cache, name, device, spec, enqueue, destroyed))
-        self.refusal: Exception | None = None  # of the call that should have recorded it
+        self.refusal: Exception | None = None  # the error that refused the call which should have recorded this variant
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
 
@@ -88,10 +87,10 @@ class ArrayCall:
     bound: dict[str, Any]
     found: Found
     device: Device
-    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's names of arrays and scalars, by path
-    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
+    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's name of each array and scalar, by path
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers, by the library's name
     regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
-    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of the argument
+    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device array of each argument, by the argument's id
     outputs: list[Array] = dataclasses.field(default_factory=list)
     result: Any = None  # the declared outputs: Tensors, or arrays from the arguments
 
@@ -132,8 +131,9 @@ class ArrayCall:
                 self._copy_out(run, path, tensor, array, next(outputs))
 
     def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
-        """The facts of lists and dicts that are copies, because host arrays in them were replaced. The caller would not see changes in the copies."""
-        return facts_of_arguments(self.found.reached, copies)  # tolerant: the caller gets the answer, even with unreadable values
+        """The facts of lists and dicts that are copies: their host arrays were replaced. The caller would not see a change in the copies,
+        so a change must be found."""
+        return facts_of_arguments(self.found.reached, copies)  # unreadable values are ignored, so that the caller gets the answer
 
     def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
         if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
@@ -145,7 +145,7 @@ class ArrayCall:
 
 
 def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """The arrays and Tensors of a structure, by path."""
+    """The arrays and Tensors in a structure, each with its path."""
     if isinstance(value, (list, tuple)):
         for i, one in enumerate(value):
             yield from flat(f"{path}[{i}]", one)
@@ -161,7 +161,7 @@ def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 @dataclasses.dataclass
 class Taken:
-    """Staging memory, reused from the previous call if it fits, so that addresses stay."""
+    """Staging memory of a call. It is taken from the previous call if it fits, so that addresses stay the same."""
 
     device: Device
     spare: dict[Any, list[Array]]

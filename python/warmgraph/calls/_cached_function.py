@@ -64,13 +64,13 @@ class Shared:
         self.lock = threading.RLock()
         self.known = KnownCalls()
         self.reached: _reached_code.Reached | None = None
-        self.preloaded_on: int | None = None  # the device for which its graphs are preloaded (torch/replay/_preload.py)
+        self.preloaded_on: int | None = None  # the device for which this function's graphs are preloaded (torch/replay/_preload.py)
         self.refused: set[str] = set()  # reasons that were already logged
         self.last_refusal = ""
-        self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
+        self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # refused calls, by the reason of the refusal
         self.refused_report: Report | None = None  # the report of the last refused call, until another call is recorded or replayed
         self.signature: inspect.Signature | None = None  # a method's signature, without its object
-        self.frozen: dict[int, Any] = {}  # objects with frozen weights, by id
+        self.frozen: dict[int, Any] = {}  # objects with frozen weights, by their id
         self.torchs: Any = None  # a torch.TorchFunction after the first call with PyTorch's tensors
         self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) for an object whose calls are always refused, by its id
         self.steady = self.known.later  # a shortcut to `known.later`, because every call looks there first
@@ -103,8 +103,8 @@ class CachedFunction:
         self._function = func
         self._description = description or _described(func)
         self._shared = Shared()
-        self._object = id(getattr(func, "__self__", None))  # key of the known later calls; wrappers without a function share none
-        _frameworks.load_quietly()  # now, so that the first call does not wait for it
+        self._object = id(getattr(func, "__self__", None))  # the key of its known later calls; wrappers without a function share none
+        _frameworks.load_quietly()  # imports the framework's half now, so that the first call does not wait for it
         if func is not None:
             functools.update_wrapper(self, func, updated=())
             self._sign()
@@ -112,12 +112,12 @@ class CachedFunction:
     def __repr__(self) -> str:
         return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
 
-    # --- Binding, copies
+    # --- Binding to objects, and copies
 
     def __set_name__(self, owner: type, name: str) -> None:
         framework = _frameworks.registered()
         if framework is not None and not self.options.config.model:
-            framework.forget_preload(self)  # its model's name is the class of an object, which is not known yet
+            framework.forget_preload(self)  # the class of the object gives the model's name, and the object is not known yet
 
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None or self.module is not None:
@@ -140,7 +140,7 @@ class CachedFunction:
     # --- Calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _current_run.tracing and _current_run.tracing[0]():  # the framework traces the function itself, with its object
+        if _current_run.tracing and _current_run.tracing[0]():  # PyTorch is tracing the caller, and should trace the function itself
             return self._itself()(*args, **kwargs)
         known = self._shared.steady.get(self._object)
         if known:
@@ -150,7 +150,7 @@ class CachedFunction:
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, so it belongs to no object: wrap the method "
                                          "of the new object (warmgraph.cache_compile)")
-        if _current_run.current() is not None:  # called from a running function: a part of it
+        if _current_run.current() is not None:  # another recorded function is running and calls this one, which is then a part of it
             return self._function(*args, **kwargs)
         given_up = self._shared.given_up.get(self._object)
         if given_up is not None:
@@ -167,7 +167,7 @@ class CachedFunction:
             return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
-        except OfTorch:  # found in its object or its closure
+        except OfTorch:  # a PyTorch tensor was found in the function's object or closure
             torchs = self._of_torch(bound, is_known=True)
             return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
@@ -234,7 +234,7 @@ class CachedFunction:
             return self._shared.reached
 
     def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found:
-        with self._shared.lock:  # reading may find more code
+        with self._shared.lock:  # the lock is needed, because reading may add code to the shared set
             return _array_reader.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
     def _call_function(self, arguments: dict[str, Any]) -> Any:
@@ -245,8 +245,8 @@ class CachedFunction:
         return self._function
 
     def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """Calls `function` with positional and named arguments as the caller did, if known: a wrapper around a function may have another signature than
-        it shows. Plain defaults are left to the function."""
+        """Calls `function` with the same arguments by position and by name as the caller, if they are known: a wrapper's real signature may
+        differ from the one that it shows. Default values of plain types are not passed, because the function has them itself."""
         positional: list[Any] = []
         named: dict[str, Any] = {}
         how = arguments if isinstance(arguments, BoundArguments) else None
@@ -283,7 +283,7 @@ class CachedFunction:
         self._shared.known.last = variant
         if variant(call) == "refused":
             self._remember_refusal(call, variant.refusal or variant.function.report().reason)
-        self._shared.refused_report = None  # the variant's report has it
+        self._shared.refused_report = None  # the variant's own report replaces it
         result = self._result(call)
         if self._is_hosted(call):
             variant.done_with(staging)
@@ -291,7 +291,7 @@ class CachedFunction:
 
     def _remember_refusal(self, call: ArrayCall, why: Exception | str) -> None:
         self._shared.last_refusal = text = str(why)
-        self._shared.refused.add(text)  # the library logged it already
+        self._shared.refused.add(text)  # the library has logged this reason already
         _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
         # A counter has another value at each call. Without this, each value would be tried and refused.
         if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
@@ -301,7 +301,7 @@ class CachedFunction:
                 self._shared.known.refuse(call.found.facts, str(why))
 
     def _place(self, call: ArrayCall, taken: Taken) -> None:
-        """Device memory for all arrays of the call."""
+        """Assigns device memory to all arrays of the call."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
         call.names = _names.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
@@ -380,7 +380,7 @@ class CachedFunction:
         return self.options.name or self._name_of_itself()
 
     def _names(self) -> list[str]:
-        """All its names in the cache."""
+        """All names that this function has in the cache."""
         return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
 
     def _name_of_itself(self) -> str:
@@ -473,7 +473,8 @@ class CachedFunction:
 
 
 class _BoundFunction(CachedFunction):
-    # The value of an object's attribute, mostly for a single call. Members that a later call does not need are made on demand.
+    # The wrapper that `object.method` returns, mostly used for a single call. Its members are made on demand, because a later call does not
+    # need them.
 
     __doc__ = property(lambda self: self._unbound.__doc__)
     __slots__ = ("_unbound", "_instance")
@@ -560,7 +561,7 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
 
 
 def _check_pair(options: dict[str, Any]) -> None:
-    """A pair is captured eagerly, on its own memory; other options are refused."""
+    """Raises InvalidArgument for options that a pair cannot have: it is captured eagerly, on its own memory."""
     pair = options["pair"]
     if not isinstance(pair, bool):
         raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")

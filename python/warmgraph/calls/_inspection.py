@@ -19,14 +19,14 @@ from warmgraph.core.cache._pools import every_cache, every_pool, pool_of
 
 @dataclasses.dataclass(frozen=True)
 class Cleared:
-    """The number of removed entries (or files, for other kinds), and their folder."""
+    """The number of removed entries (of removed files, for other kinds), and their folder."""
 
     folder: str
     entries: int
 
 
 def stats(function: CachedFunction | None = None) -> list[Statistics]:
-    """This process's counters: of one function's cache, or of each open cache, with its folder."""
+    """The counters of this process: for one function's cache, or for each open cache, with the cache's folder."""
     _refusals.keep_all()
     if function is not None:
         return [pool_of(function._where()).statistics()]
@@ -60,8 +60,9 @@ def explain(function: CachedFunction) -> str:
 
 
 def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> list[Cleared]:
-    """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other functions also
-    use are kept. kind: another kind, from every open folder, of no function: "compiled", "tuned", "profiles" or "torch"; or "all"."""
+    """Removes this rank's entries of one function, or of every open cache; the next calls record again. Artifacts that the model's other
+    functions also use are kept. kind: artifacts to remove instead of entries, from every open folder; `function` must then be None:
+    "compiled", "tuned", "profiles" or "torch"; or "all"."""
     if function is not None and kind != "entries":
         raise errors.InvalidArgument(f"kind is {kind!r}, expected 'entries' with a function: other kinds belong to no function")
     if function is not None:
@@ -72,8 +73,9 @@ def clear(function: CachedFunction | None = None, *, kind: str = "entries") -> l
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-    """The artifacts that this process made or hit through every open cache, as the bytes of a bundle (docs/bundles.md); None: nothing.
-    include_torch: also PyTorch's compiled code (Config.mega_cache); InvalidArgument when no cache has a key to sign the bundle."""
+    """The artifacts that this process made or hit through every open cache, as the bytes of a bundle (docs/bundles.md); None if there are
+    no such artifacts. include_torch: also PyTorch's compiled code (Config.mega_cache); InvalidArgument when no cache has a key to sign
+    the bundle."""
     return saved_artifacts(every_cache(), include_torch)
 
 
@@ -85,8 +87,9 @@ def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, conf
 
 
 def readable_cache(path: Path, file: Path | None = None) -> str:
-    """Entries as text: those in a function's folder, or one entry's file. `path` must end with <model>/<rank>/<function>[/<digest>.wg], like
-    in a cache folder, because an entry's digest covers these names. If `file` is given, the text is also written to it."""
+    """Entries as text: all in a function's folder, or the one in an entry's file. `path` must end with
+    <model>/<rank>/<function>[/<digest>.wg], like in a cache folder, because an entry's digest covers these names. If `file` is given,
+    the text is also written to it."""
     target = pathlib.Path(os.path.abspath(path))
     if target.is_dir() and len(target.parents) < 3:
         raise errors.InvalidArgument(f"{target} is not the folder of a function: give one that ends with <model>/<rank>/<function>")

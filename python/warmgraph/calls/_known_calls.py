@@ -1,8 +1,9 @@
 """Remembers the calls of one function, on arrays or on a framework's tensors.
 
-Two calls are the same if their keys are: the device, the code, and all facts. A refused call is known by its facts only, without
-the facts that the function itself changes each time: otherwise each value of a counter would be tried. A later call is
-not read: the call that was read became a list of tests (SteadyTorchCall). If they all pass, reading would give the same key.
+Two calls are the same if their keys are equal. A key holds the device, the code, and all facts. A refused call is found by its facts alone,
+without the facts that the function itself changes each time: otherwise the function would be tried again for each value of a counter. A
+later call is not read. After a call was read, a list of tests is made from it (SteadyTorchCall). If a later call passes all tests, reading
+it would give the same key.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any, Callable, Mapping
 from warmgraph.calls._side_effects import Changes, Difference
 
 _MOST_REFUSED = 4096
-_MOST_LATER = 8  # kinds of later calls that are kept for one object
+_MOST_LATER = 8  # the most lists of tests that are kept for one object
 
 Key = tuple[Any, ...]
 
@@ -22,23 +23,23 @@ class KnownCalls:
     """Use from one thread at a time, except put_first()."""
 
     def __init__(self) -> None:
-        self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used one at the end
-        self.last: Any = None  # the variant that answered last
+        self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used at the end
+        self.last: Any = None  # the variant that answered the last call
         self._changes = Changes()
-        self._changing: set[str] = set()  # facts that the function itself changes each time
+        self._changing: set[str] = set()  # paths of the facts that the function itself changes each time
         self._refused: dict[Key, str] = {}
-        self.later: dict[int, list[Any]] = {}  # later calls by the id of the wrapper's object, the last used first
+        self.later: dict[int, list[Any]] = {}  # the tests of later calls, by the id of the wrapper's object, the last used first
         self._lock = threading.Lock()  # guards the lists in `later`, which other threads read
 
     def variant(self, key: Key) -> Any:
-        """The variant for this key; None: not yet."""
+        """The variant for this key; None if there is no variant yet."""
         found = self.variants.get(key)
         if found is not None:
             self.variants.move_to_end(key)
         return found
 
     def keep(self, key: Key, most: int, made: Callable[[], Any]) -> bool:
-        """Makes and keeps a variant, at most `most` in all. Returns whether the least recently used ones were dropped for it."""
+        """Makes a variant and keeps it; keeps at most `most` variants. Returns whether it dropped the least recently used ones."""
         went = False
         self.variants.pop(key, None)
         while len(self.variants) >= max(1, most):
@@ -50,7 +51,8 @@ class KnownCalls:
         return went
 
     def is_changed_again(self, owner: Any, change: Difference) -> bool:
-        """Notes that a call with this object changed a fact. Returns True if it does so each time; then refusals ignore the fact from now on."""
+        """Notes that a call with this object changed a fact. Returns True if calls change this fact each time; then refusals ignore it from
+        now on."""
         if not self._changes.is_again(owner, change):
             return False
         self._changing.add(change.path)
@@ -62,7 +64,7 @@ class KnownCalls:
         self._refused[self._unchanging(facts)] = why
 
     def why_refused(self, facts: Mapping[str, str]) -> str | None:
-        """Why such a call was refused; None: it was not."""
+        """The reason why a call with these facts was refused; None if no such call was refused."""
         return self._refused.get(self._unchanging(facts)) if self._refused else None
 
     def forget_refused(self) -> None:
@@ -74,7 +76,7 @@ class KnownCalls:
         self.last = None
 
     def put_first(self, owner: int, one: Any) -> None:
-        """Makes `one` the first later call that is tried for this object."""
+        """Makes `one` the first list of tests that is tried for this object."""
         with self._lock:
             known = self.later.setdefault(owner, [])
             known[:] = [one, *(other for other in known if other is not one)][:_MOST_LATER]

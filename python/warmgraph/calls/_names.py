@@ -17,7 +17,7 @@ def folder_name(text: str) -> str:
 
 
 def binding_names(paths: Iterable[str]) -> dict[str, str]:
-    """The library's name for each path: "self.weights.0" for "self.weights[0]". Names that would be equal get a digest."""
+    """The library's name for each path: "self.weights.0" for "self.weights[0]". Names that would be equal get different digests."""
     plain = {path: re.sub(r"\.{2,}", ".", _NAME.sub(".", path)).strip(".-") for path in paths}
     count = collections.Counter(plain.values())
     return {path: name if name and count[name] == 1 and len(name) <= LONGEST_NAME

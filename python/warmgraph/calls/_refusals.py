@@ -17,13 +17,13 @@ from warmgraph.core.cache._pools import pool_of
 _log = logging.getLogger("warmgraph")
 _lock = threading.Lock()
 _noted: list[Refused] = []
-_ends: list[bool] = []  # not empty once the exit handler is registered
-_MOST_NOTED = 1024  # reasons of one process
-_MOST_PENDING = 1024  # calls that are written at once
-_MOST_SAID = 5  # functions in the line at the end
-_LONGEST_SAID = 200  # letters of a reason in that line
+_ends: list[bool] = []  # not empty once _end() is registered for the end of the process
+_MOST_NOTED = 1024  # the most reasons that are noted in one process
+_MOST_PENDING = 1024  # number of calls after which the counts are written
+_MOST_SAID = 5  # the most functions that the line at the process's end names
+_LONGEST_SAID = 200  # the most letters of a reason in that line
 
-# The statistics word for a reason, by a part of its text. The first match counts.
+# The word in the statistics for a reason that contains the text. The first match counts.
 _WORDS = (
     ("behaves differently under capture", "differs_under_capture"), ("something else at its second call", "differs_under_capture"),
     ("is not captured with it", "another_stream"), ("puts a gradient into", "backward_in_backward"), ("captured backward gives", "other_gradients"),
@@ -53,7 +53,8 @@ class RefusedFunction(Protocol):
 
 @dataclasses.dataclass
 class Refused:
-    """One reason of one function. `calls`: in this process; `pending`: calls that are not stored yet."""
+    """One reason why calls of one function were refused. `calls`: number of calls in this process; `pending`: calls that are not stored
+    yet."""
 
     function: str
     why: str
@@ -66,7 +67,7 @@ class Refused:
     made_in: int = dataclasses.field(default_factory=_fork.generation)
 
     def keep(self) -> None:
-        """Stores the count beside the function's misses, over all processes. Best effort."""
+        """Adds the count to the one stored beside the function's misses, which covers all processes. Ignores errors."""
         with _lock:
             pending, self.pending = self.pending, 0
             self.due = min(2 * self.due, _MOST_PENDING)
@@ -117,7 +118,7 @@ def _calls_text(calls: int) -> str:
 
 
 def lines_of(wrapped: RefusedFunction) -> list[str]:
-    """The lines for explain()."""
+    """The lines that explain() shows for a function."""
     return [f"ran as it is, {_calls_text(one.calls)}: {one.why}" for one in list(wrapped._shared.runs_as_it_is.values())]
 
 
@@ -141,7 +142,7 @@ def summary() -> str:
 
 
 def _end() -> None:
-    """Runs at the process's end."""
+    """Runs at the end of the process."""
     try:
         keep_all()
         text = summary()

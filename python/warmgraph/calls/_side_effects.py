@@ -1,4 +1,4 @@
-"""Compares a call's facts before and after it (plain values by path): a replay would not change them. See reading/_walker.py,
+"""Compares the facts before and after a call (plain values by path), because a replay would not repeat a change. See reading/_walker.py,
 torch/read/_call_reader.py."""
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_PATHS, _MOST_TIMES = 1000, 8
 @dataclasses.dataclass(frozen=True)
 class Difference:
     path: str
-    was: str | None  # None: it did not exist
+    was: str | None  # None if the value did not exist
     now: str | None
 
     def __str__(self) -> str:
@@ -29,12 +29,11 @@ def difference(before: dict[str, str], after: dict[str, str]) -> Difference | No
 
 
 class Changes:
-    """Finds the facts that a function's calls change each time. A change may also come from an object's first use (a flag, a size that grew), so that
-    the next call
-    changes nothing. A fact that the next call changes from another value is a counter."""
+    """Finds the facts that a function's calls change each time. An object's first use may change a fact once (a flag, a size that grew);
+    the next call then changes nothing. A fact that the next call changes from another value is a counter."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: the first value, and how often it was changed
+        self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: the first value, and the number of changes
 
     def is_again(self, owner: Any, change: Difference) -> bool:
         """True for a counter, or a value that is set back before each call. An object at the address of a deleted one may be taken for it."""

@@ -1,4 +1,4 @@
-"""Calls that are like an earlier one. The library checks and launches them natively (wg_steady_call)."""
+"""Recognises calls that are like an earlier call. The library checks and launches them natively (wg_steady_call)."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,8 @@ OTHERWISE = object()  # the result for a call that is not like the earlier one
 
 
 class Tests:
-    """The tests that a later call must pass, one for each value, in order. Each reads a register: 0 holds the arguments, 1 the arguments by name."""
+    """The tests that a later call must pass, one for each value, in order. Each test reads a register: 0 holds the arguments, 1 the
+    arguments by name."""
 
     def __init__(self) -> None:
         self.count, self._rows, self._keep = 2, [], []  # type: ignore[var-annotated]
@@ -58,14 +59,15 @@ class Tests:
         self._test(_c.wg_test_empty, object=held)
 
     def apart(self, register: int) -> None:
-        """Tests that the object is in no other register with this test, and not among the objects that the function finds elsewhere."""
+        """Tests that no other register with this test has the same object, and that the object is not among those that the function reaches
+        by itself (`around`)."""
         self._test(_c.wg_test_apart, register)
 
     def tensor(self, register: int, *tests: int) -> None:
         self._test(_c.wg_test_tensor, register, sum(tests))
 
     def code(self, function: int, argument: int, byte: int, at: int = 0) -> None:
-        """Tests a byte behind the pointer that a C function returns for `argument`. Function and argument must stay valid."""
+        """Tests one byte at offset `at` behind the pointer that a C function returns for `argument`. Function and argument must stay valid."""
         self._rows.append((_c.wg_test_code, at, 0, byte, function, argument))
 
     def code_numbers(self, function: int, argument: int, numbers: Sequence[int]) -> None:
@@ -95,15 +97,15 @@ class Tests:
 
 
 class NativeTensors(NamedTuple):
-    """How to read a framework's tensors."""
+    """The functions that read a framework's tensors."""
 
     kind: Any  # the tensors' class
-    read: int  # a wg_dltensor_reader
-    knows_grad: bool  # wg_use_torch_tensors can ask whether a tensor requires grad
+    read: int  # address of a wg_dltensor_reader
+    knows_grad: bool  # whether wg_use_torch_tensors can ask if a tensor requires grad
 
 
 class AddressesMoved(Exception):
-    """A weight's address differs from the recorded call's."""
+    """A weight's address differs from its address in the recorded call."""
 
 
 class Weight(NamedTuple):
@@ -111,8 +113,8 @@ class Weight(NamedTuple):
 
     tensor: Any
     can_be_lazy: bool
-    near: tuple[int, int, int] = (0, 0, 0)  # addresses of the framework's data about it
-    address: int | None = None  # the required address
+    near: tuple[int, int, int] = (0, 0, 0)  # addresses of the framework's data about the tensor
+    address: int | None = None  # the address that the tensor must have; None: any
 
 
 class Input(NamedTuple):
@@ -120,9 +122,9 @@ class Input(NamedTuple):
 
     register: int
     tensor: Any  # an example with the same layout
-    extent: int  # bytes
+    extent: int  # size in bytes
     alignment: int
-    place: int | None  # index of its address in the launch arguments
+    place: int | None  # index of the tensor's address in the launch arguments; None: it is not launched with
 
 
 class Maker(NamedTuple):
@@ -134,19 +136,19 @@ class Maker(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """How a call is enqueued."""
+    """The functions and objects that enqueue a call."""
 
     lock: Any
     native_stream: Callable[[int], int]
     device_index: int
-    stream: Callable[[int], int]  # the library's handle for a native one
-    replays: ctypes.c_uint64  # counts replays
+    stream: Callable[[int], int]  # returns the library's handle for a native stream
+    replays: ctypes.c_uint64  # the counter of replays
     often: int
     replayed: Callable[[], Any]  # called after each `often` replays
     enqueue: Any
     function: Any
     failed: Callable[[int], Any]
-    is_capturing: Any = None  # asks whether the stream is capturing, if `enqueue` does not; None: a test has asked
+    is_capturing: Any = None  # asks whether the stream is capturing; None: `enqueue` or a test asks
 
 
 class Looks(NamedTuple):
@@ -161,7 +163,7 @@ class Looks(NamedTuple):
 
 class Result(NamedTuple):
     made: Callable[[tuple[Any, ...], tuple[Any, ...]], Any] | None  # makes the result from the outputs and the values in `registers`
-    output: int  # the index of the output that is the result, without `made`
+    output: int  # if `made` is None: the index of the output that is the result
     registers: Sequence[int]
     otherwise: Any
 
@@ -169,13 +171,11 @@ class Result(NamedTuple):
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
          args: Any, base: int, framework: NativeTensors, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
          weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Returns a function of (args, kwargs): it returns the result if the call is like the recorded one, else `otherwise`. Without `launch` it enqueues
-    nothing and returns (outputs,
-    register values); then call it under a lock, and launch with `args`. states: (start, end) of memory that no input may overlap. moves: a counter of
-    tensor moves, odd while
-    tensors are moved away. The call's addresses minus `base` are written into `args`. weight_bytes: size of the framework's data about a weight; 0:
-    unknown.
-    Raises AddressesMoved when a weight is not at its address."""
+    """Returns a function of (args, kwargs): it returns the result if the call is like the recorded one, else `otherwise`. Without `launch`
+    it enqueues nothing and returns (outputs, register values); the caller must then hold a lock, and launch with `args`. states: (start,
+    end) of memory that no input may overlap. moves: a counter of the times that tensors were moved; it is odd while they are moved away.
+    The call's addresses minus `base` are written into `args`. weight_bytes: size of the framework's data about a weight; 0: unknown.
+    Raises AddressesMoved when a weight is not at its required address."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
@@ -235,7 +235,7 @@ def _pointer(place: int | None) -> Any:
 
 
 def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same memory as sorted ranges that do not overlap."""
+    """The same memory as sorted ranges, with overlapping ranges joined."""
     found: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:

@@ -1,1 +1,1 @@
-"""The library, caches and their configuration: both halves of the package use this part. It knows no framework."""
+"""The library, caches and their configuration. The halves for arrays and for PyTorch both use this part, which knows no framework."""

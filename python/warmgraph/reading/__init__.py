@@ -1,1 +1,1 @@
-"""Reads the inputs of a call: its values as facts, the code that it may run, and the checks before a later call."""
+"""Reads everything that a call depends on: its values as facts, the code that it may run, and the checks before a later call."""

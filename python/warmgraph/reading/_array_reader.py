@@ -35,8 +35,8 @@ def _read_array(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
-    """Reads a call, again until it finds no new code."""
-    now = reached.latest()  # mostly the same code as in the last call
+    """Reads a call. Repeats this until reading finds no new code."""
+    now = reached.latest()  # mostly this is the code that the last call found
     for _ in range(MOST_WALKS):
         walker = Walker(now, ARRAYS, is_tolerant)
         walker.arguments(arguments, skipped)
@@ -49,7 +49,7 @@ def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, 
 
 
 def facts_of_arguments(reached: _reached_code.Reached, arguments: dict[str, Any]) -> dict[str, str]:
-    """The facts of the arguments alone, as far as they can be compared."""
+    """The facts of the arguments alone. Values that cannot be compared are left out."""
     walker = Walker(reached, ARRAYS, is_tolerant=True)
     walker.arguments(arguments)
     return walker.found.facts

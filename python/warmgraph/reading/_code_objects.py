@@ -1,4 +1,5 @@
-"""Reads a code object: the globals and attributes that it and its nested code objects name, and a digest without line numbers and paths."""
+"""Reads a code object: finds the globals and attributes that it and its nested code objects name, and makes a digest that ignores line
+numbers and paths."""
 from __future__ import annotations
 
 import dis
@@ -18,7 +19,7 @@ _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.versi
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
 _MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
 _KINDS = frozenset(_plain_values.KINDS)
-_MOST_CODE = 4096  # code objects whose names are kept
+_MOST_CODE = 4096  # the most code objects whose names are kept
 
 
 def nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -33,7 +34,8 @@ def globals_in(code: types.CodeType) -> set[str]:
 
 
 def _names_of_globals(code: types.CodeType) -> Iterator[str]:
-    """The same as _slowly_named_globals without dis, which makes an object of each instruction: most of the time of a model's first reading."""
+    """The same as _slowly_named_globals without dis, which makes an object for each instruction and would take most of the time of a
+    model's first reading."""
     names, raw, more = code.co_names, code.co_code, 0
     for operation, argument in zip(raw[::2], raw[1::2]):
         if operation == dis.EXTENDED_ARG:
@@ -53,7 +55,7 @@ class Read:
     """The names that a code object uses."""
 
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code  # keeps the object alive, because its id is the key
+        self.code = code  # keeps the code object alive, because its id is the key
 
     @functools.cached_property
     def digest(self) -> bytes:
@@ -69,7 +71,8 @@ class Read:
 
 
 def read_code(code: types.CodeType) -> Read:
-    """Keyed by identity: code objects never change, and comparing two of them takes as long as reading one."""
+    """Reads a code object once and keeps the result by its id: code objects never change, and comparing two of them takes as long as
+    reading one."""
     found = _read_codes.get(id(code))
     if found is None:
         if len(_read_codes) >= _MOST_CODE:
@@ -82,7 +85,7 @@ _read_codes: dict[int, Read] = {}
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """The attributes that the code may read: names in it, and texts that could be names (getattr)."""
+    """The attributes that the code may read: names in the code, and constant texts that could be names for getattr."""
     found = set(code.co_names)
     if _MATCH_CLASS in code.co_code[::2]:
         found.add("__match_args__")
@@ -103,14 +106,15 @@ def code_digest(code: types.CodeType) -> bytes:
 
 
 def _digest_of(code: types.CodeType) -> bytes:
-    """Uses marshal, which is faster than texts: a library's classes have hundreds of methods."""
+    """Digests a code object through marshal. That is faster than making texts, and a library's classes have hundreds of methods."""
     of_itself = (code.co_code, getattr(code, "co_exceptiontable", b""), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
                  code.co_flags, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
 
 
 def _in_bytes(value: Any) -> bytes:
-    """The same bytes in all processes: format version 2 has neither references nor marks of interned texts."""
+    """Converts a value to bytes that are the same in all processes. marshal's version 2 writes neither references nor marks of interned
+    texts."""
     return marshal.dumps(value, 2)
 
 
@@ -119,11 +123,11 @@ def _constant(value: Any) -> bytes:
         return b"code " + _digest_of(value)
     if isinstance(value, tuple) and not _KINDS.issuperset(map(type, value)):
         return b"tuple " + b"".join(map(_in_sequence, value))
-    if isinstance(value, frozenset):  # its order differs between processes
+    if isinstance(value, frozenset):  # the order of a frozenset differs between processes
         return b"set " + b"".join(sorted(map(_in_sequence, value)))
     if isinstance(value, tuple) or type(value) in _KINDS:
         return b"plain " + _in_bytes(value)
-    return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")  # slices, from Python 3.14 on
+    return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")  # e.g. a slice, which is a constant from Python 3.14 on
 
 
 def _in_sequence(value: Any) -> bytes:

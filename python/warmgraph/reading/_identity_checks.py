@@ -9,7 +9,7 @@ from warmgraph.reading import _native_snapshots
 
 
 class Item:
-    """One item of a dictionary or a class; None when it does not exist."""
+    """One item of a dictionary or a class. The call returns None when the item does not exist."""
 
     def __init__(self, mapping: Mapping[Any, Any], key: Any) -> None:
         self.mapping, self.key = mapping, key
@@ -27,12 +27,12 @@ class Code(Protocol):
 
 
 class Watched:
-    """The objects in a container, to compare later. `look` returns a tuple. `dict`, `items` and `object` (with its class): for a native check of
-    all."""
+    """The objects in a container, to compare later. `look` returns them as a tuple. The library can check `dict`, `items` and `object`
+    (with its class) natively."""
 
     is_owned = False  # whether the dictionary holds the object's own attributes
-    more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are part of it
-    attributes: Sequence[tuple[Any, str, Any]] = ()  # getattr's values by name, if they are all of it
+    more: Sequence[dict[Any, Any]] = ()  # further dictionaries whose contents are compared, too
+    attributes: Sequence[tuple[Any, str, Any]] = ()  # (object, name, value of getattr), if the container has nothing but these attributes
 
     def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
@@ -44,7 +44,7 @@ class Watched:
 
 
 class _WatchedDict(Watched):
-    """A watched dictionary. Small, because a call that reads a model makes a thousand of them."""
+    """A watched dictionary. The class is small, because a call that reads a model makes a thousand of them."""
 
     def __init__(self, held: Any, object: Any = None, keys: list[Any] | None = None, values: list[Any] | None = None) -> None:
         """keys, values: the dictionary's contents when the caller read it."""
@@ -60,7 +60,7 @@ class _WatchedDict(Watched):
 
 
 class _WatchedParts(_WatchedDict):
-    """An object's attributes and the dictionaries in them, most of which are empty: a model has hundreds."""
+    """An object's attributes and the dictionaries among them, most of which are empty. A model has hundreds of such objects."""
 
     def __init__(self, object: Any, held: Any, parts: Sequence[dict[Any, Any]]) -> None:
         super().__init__(held, object)
@@ -103,7 +103,7 @@ class _WatchedFunction(Watched):
 
 
 def _attribute(one: Any, name: str) -> Any:
-    """Returns ABSENT when it does not exist: a cell may be empty."""
+    """The attribute's value, or ABSENT when it does not exist: a cell may be empty."""
     try:
         return getattr(one, name)
     except (AttributeError, ValueError):
@@ -119,17 +119,17 @@ def of_function(function: types.FunctionType) -> Watched:
 
 
 def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> Watched:
-    """A dictionary, or a class's namespace. keys, values: its contents when the caller read it."""
+    """Watches a dictionary, or a class's namespace. keys, values: its contents when the caller read it."""
     return _WatchedDict(held, None, keys, values)
 
 
 def of_object(value: Any, held: Any) -> Watched:
-    """The attributes of an object, and its class."""
+    """Watches the attributes of an object, and its class."""
     return _WatchedDict(held, value)
 
 
 def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
-    """of_object(), and of_dict() for each part."""
+    """The same as of_object() for the object and of_dict() for each part."""
     if not all(type(one) is dict or _native_snapshots.dict_of(one) is one for one in parts):
         return [of_object(value, held), *map(of_dict, parts)]
     return [_WatchedParts(value, held, parts)]
@@ -140,10 +140,10 @@ def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
 
 
 class Watch:
-    """Compares many watched objects with their state at construction, dictionaries natively."""
+    """Compares many watched objects with their state when the Watch was made. Dictionaries are compared natively."""
 
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
-        """`snapshot` holds the native checks, `rest` the others."""
+        """Makes `snapshot`, which holds the native checks, and `rest`, which holds the other checks."""
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
@@ -167,7 +167,7 @@ class Watch:
 
     @staticmethod
     def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:
-        """Whether all items are in dictionaries that can be checked natively; then adds them to `singles`."""
+        """Whether all items are in dictionaries that can be checked natively. If so, adds the items to `singles`."""
         held = [_native_snapshots.dict_of(item.mapping) for item in items]
         if any(one is None for one in held):
             return False
@@ -178,18 +178,18 @@ class Watch:
 
 
 class Held:
-    """All watched objects, and the code that may run. Compared natively once all were the same."""
+    """All watched objects, and the code that may run. After a first check has passed, further checks are native."""
 
     def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
         self._watched, self._reached = watched, reached
         self._watch: Watch | None = None
 
     def is_same(self) -> bool:
-        """Whether all objects are the ones that were found."""
+        """Whether all objects are the same as when they were found."""
         reached = self._reached
         if self._watch is not None:
             return self._watch.are_same() and (reached is None or reached.is_rest_current())
-        # Made before the comparison, so that the next check sees a change by another thread after it.
+        # The Watch is made before the comparison: if another thread changes something after the comparison, the next check sees it.
         watch = Watch(self._watched, reached.items() if reached is not None else ()) if _native_snapshots.is_possible() else None
         same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
         if same:
@@ -197,7 +197,7 @@ class Held:
         return same
 
     def looks(self) -> tuple[_native_snapshots.Snapshot, list[Callable[[], bool]]] | None:
-        """The checks that together decide whether all is the same. None when something has changed already."""
+        """The checks that together decide whether all objects are the same. None if one has changed already."""
         if not self.is_same() or self._watch is None:
             return None
         reached = [] if self._reached is None else [self._reached.is_rest_current]

@@ -1,5 +1,5 @@
 """Checks Python objects natively before a call: dictionaries' contents, by identity, and tensors' addresses, through DLPack's exchange
-table. Not tied to a version of Python or of a framework (wg_snapshot and related functions)."""
+table. This works with any version of Python and of a framework (wg_snapshot and related functions)."""
 from __future__ import annotations
 
 import array
@@ -20,7 +20,8 @@ _CAPSULE = b"dlpack_exchange_api"
 
 
 def is_possible() -> bool:
-    """True in CPython with its global lock, which keeps dictionaries unchanged while they are read, if the library finds Python's functions."""
+    """True if Python is CPython with its global lock, which keeps dictionaries unchanged while they are read, and the library finds
+    Python's functions."""
     return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)() and _is_python_found()
 
 
@@ -30,8 +31,8 @@ def _is_python_found() -> bool:
 
 
 def dict_of(mapping: Any) -> dict[Any, Any] | None:
-    """The dictionary itself, or the one behind a class's read-only view; None for a type with its own methods."""
-    # An ordered dictionary also has an order, which move_to_end changes and a comparison of its items does not show.
+    """The dictionary itself, or the dictionary behind a class's read-only view; None for a dictionary type with its own methods."""
+    # Not for an OrderedDict with several items: move_to_end changes its order, which a comparison of its items does not show.
     if type(mapping) is dict or type(mapping) is collections.OrderedDict and len(mapping) < 2:
         return mapping
     if isinstance(mapping, types.MappingProxyType):
@@ -52,12 +53,13 @@ def _native() -> Any:
 
 
 def _counted(name: str, *arguments: Any) -> Callable[[], int]:
-    """A call of a native function with constant arguments, as ctypes objects: converting them each time would take as long as the call."""
+    """A call of a native function with constant arguments. They are ctypes objects: converting them each time would take as long as the
+    call."""
     return functools.partial(getattr(_native(), name), *arguments)
 
 
 class _Watcher:
-    """Gets Python's notice of each change of a watched dictionary. `events` counts the changes of all of them."""
+    """Gets Python's notice of each change of a watched dictionary. `events` counts the changes of all watched dictionaries."""
 
     def __init__(self) -> None:
         add, watch = ctypes.pythonapi.PyDict_AddWatcher, ctypes.pythonapi.PyDict_Watch
@@ -69,13 +71,15 @@ class _Watcher:
         self._watch = functools.partial(watch, self._number)
 
     def watch(self, one: dict[Any, Any]) -> None:
-        """Watches it for ever, because others may watch it, too. A deleted dictionary is no longer watched."""
+        """Watches a dictionary for ever: nothing stops the watching, because others may need it, too. Python stops watching a deleted
+        dictionary."""
         self._watch(one)
 
 
 @functools.cache
 def watcher() -> _Watcher | None:
-    """Only for Python 3.12, if a watcher is free. 3.11 has no watchers; 3.13.0 misses attributes that are written past an object's dictionary."""
+    """The watcher; None except in Python 3.12 with a free watcher. Python 3.11 has no watchers; 3.13.0 misses attributes that are written
+    past an object's dictionary."""
     if sys.version_info[:2] != (3, 12) or not is_possible():
         return None
     try:
@@ -89,21 +93,21 @@ def watcher() -> _Watcher | None:
 
 
 class Snapshot:
-    """The current contents of dictionaries and lists, classes and attributes. `is_same` is true until one changes. If Python gives notice of
-    changes, dictionaries are only compared after a notice."""
+    """The current contents of dictionaries and lists, classes and attributes. `is_same` returns true until one of them changes. If Python
+    gives notice of changes, dictionaries are only compared after a notice."""
 
     def __init__(self, wholes: Sequence[dict[Any, Any]] = (), items: Sequence[tuple[dict[Any, Any], Any]] = (),
                  lists: Sequence[tuple[list[Any], list[Any]]] = (), objects: Sequence[tuple[Any, dict[Any, Any] | None, type]] = (),
                  attributes: Sequence[tuple[Any, str, Any]] = ()) -> None:
-        """lists: with their contents. objects: with the dictionary of their attributes (are_attributes_in), None: any, and their class.
-        attributes: getattr's values by name, or ABSENT."""
+        """lists: (list, contents). objects: (object, dictionary of its attributes, class); None as the dictionary allows any (see
+        are_attributes_in). attributes: (object, name, value of getattr or ABSENT)."""
         told = watcher() if wholes else None
         self.raw = raw = _c.wg_snapshot(is_told=int(told is not None))
         if told is not None:
             for held in wholes:
                 told.watch(held)
-            raw.has_seen, raw.seen = 1, told.events.value  # before reading, so that later changes are noticed
-        parts = [[one for pair in held.items() for one in pair] for held in wholes]  # each dictionary is read once: another thread may write to it
+            raw.has_seen, raw.seen = 1, told.events.value  # set before the contents are read, so that later changes are noticed
+        parts = [[one for pair in held.items() for one in pair] for held in wholes]  # reads each dictionary once; other threads may write
         found = list(itertools.chain.from_iterable(parts))
         values = [held.get(key, ABSENT) for held, key in items]
         self._keep: list[Any] = [list(wholes), list(items), list(lists), list(objects), list(attributes), found, values]
@@ -131,7 +135,7 @@ def _id_of(value: Any) -> int:
 
 
 def _parts(numbers: array.array[int], counts: Sequence[int]) -> Iterator[int]:
-    """The address of each part, for parts of these lengths."""
+    """The address of each part of `numbers`; `counts` are the lengths of the parts."""
     first = numbers.buffer_info()[0]
     return (first + 8 * at for at in itertools.accumulate(counts, initial=0))
 
@@ -144,7 +148,7 @@ def _own_attributes() -> Callable[[Any, None], Any]:
 
 
 def are_attributes_in(held: Any, value: Any) -> bool:
-    """Whether the object's `__dict__` is its own, and not made at each access (a property, a proxy)."""
+    """Whether the object's `__dict__` is a real dictionary of its own. It could also be made at each access (a property, a proxy)."""
     try:
         return _own_attributes()(value, None) is held
     except (AttributeError, TypeError):
@@ -185,7 +189,7 @@ class Tensors:
     """The current state of tensors of one framework. The caller keeps the tensors alive."""
 
     def __init__(self, exchange: int, tensors: Sequence[Any]) -> None:
-        """`looks`: an array of wg_tensor_look with the tensors' descriptions and addresses."""
+        """Makes `looks`, an array of wg_tensor_look with the tensors' descriptions and addresses."""
         self._objects, self._count = (ctypes.c_void_p * len(tensors))(*map(id, tensors)), len(tensors)
         self._own = (ctypes.c_uint64 * len(tensors))()
         self.looks = (_c.wg_tensor_look * len(tensors))()
@@ -198,16 +202,17 @@ class Tensors:
         return self._count == 0 or self._are_there() == 1
 
     def addresses(self) -> list[int]:
-        """The tensors' addresses at construction."""
+        """The tensors' addresses when this object was made."""
         return self._own[:]
 
     def described(self) -> list[tuple[Any, ...]]:
-        """Type, sizes, strides and address of each tensor at construction."""
+        """Type, sizes, strides and address of each tensor when this object was made."""
         names = [field[0] for field in _c.wg_tensor_look._fields_ if field[0] not in ("sizes", "strides", "address")]
         return [(*(getattr(one, name) for name in names), one.sizes[:one.rank], one.strides[:one.rank], own) for one, own in zip(self.looks, self._own)]
 
     def _numbers(self, exchange: int) -> Any:
-        """Sizes and strides of all tensors, to which `looks` point. Raises the framework's error when DLPack cannot describe a tensor."""
+        """Fills `looks`, and returns the sizes and strides to which they point. Raises the framework's error when DLPack cannot describe a
+        tensor."""
         room, count = 8 * self._count, ctypes.c_uint64(self._count)  # enough for up to four dimensions, the usual case
         while True:
             numbers = (ctypes.c_int64 * room)()
@@ -221,7 +226,8 @@ class Tensors:
 
 
 def listed_facts(facts: dict[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
-    """(a list, in wg_list_facts's format, of the facts in `known` or beginning with `beginning`; the other facts). REQUIRES: is_possible()."""
+    """Returns a pair: the facts that are in `known` or begin with `beginning`, as a list in wg_list_facts's format; and the other facts.
+    REQUIRES: is_possible()."""
     apart: dict[str, str] = {}
     found: str = _native().wg_list_facts(ctypes.c_void_p(id(facts)), ctypes.c_void_p(id(known)), beginning.encode(), ctypes.c_void_p(id(apart)))
     return found, apart
@@ -242,9 +248,9 @@ def folded_facts(facts: dict[str, str], most: int, deepest: int) -> dict[str, st
 
 
 def steady_call(raw: _c.wg_steady_call) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Calls wg_steady_call_create()."""
+    """Makes a function with wg_steady_call_create()."""
     made = ctypes.c_void_p()
     library().expect_ok(_native().wg_steady_call_create(ctypes.c_uint64(ctypes.sizeof(raw)), ctypes.byref(raw), ctypes.byref(made)))
     found = ctypes.cast(made, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))  # release the reference that the library returned
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))  # releases the reference that the library returned
     return found  # type: ignore[no-any-return]

@@ -5,11 +5,11 @@ import hashlib
 from typing import Any
 
 KINDS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-_LONGEST_INT = 10_000  # bits; Python refuses to write longer numbers as decimals
+_LONGEST_INT = 10_000  # in bits; Python refuses to write longer numbers as decimals
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text in ASCII; a longer text is cut and gets its digest."""
+    """The text in ASCII. A longer text is cut, and its digest is appended."""
     if not text.isascii():
         text = text.encode("ascii", "backslashreplace").decode()
     if len(text) > longest:
@@ -18,7 +18,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def text_of(value: Any) -> str:
-    """The value as the plain base type writes it, because a subclass may write less."""
+    """The value as its plain base type writes it, because a subclass may write less."""
     kind: type = type(value)
     base: Any = kind if kind in KINDS else next(one for one in KINDS if isinstance(value, one))
     name = kind.__name__ if kind is base else f"{kind.__module__}.{kind.__qualname__}"

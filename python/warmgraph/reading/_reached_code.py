@@ -1,4 +1,5 @@
-"""Finds the code of a function: its code object, and the functions that it names, through globals, closures and classes. Never reads source."""
+"""Finds the code that a function may run: its own, and that of the functions that it names, through globals, closures and classes. Never
+reads source."""
 from __future__ import annotations
 
 import collections
@@ -18,9 +19,9 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 from warmgraph.reading import _identity_checks
 from warmgraph.reading._code_objects import code_digest, nested, read_code
 
-PACKAGE = __name__.partition(".")[0]  # this package; its wrappers are looked through
+PACKAGE = __name__.partition(".")[0]  # this package; reading continues in the function that its wrappers wrap
 _MOST = 10_000  # the most functions that one function may name
-_KEPT = 32  # larger sets kept for one function, by the code that calls added
+_KEPT = 32  # the most larger sets (see with_met) that are kept for one function
 _NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
 _OF_ENUMERATIONS = {"_missing_"}
 _OF_PYTHON = {*dir(object), *dir(type), "__weakref__", "__slots__", "__orig_bases__", "__parameters__", "__wrapped__", "__post_init__",
@@ -33,8 +34,8 @@ _SINGLE_DISPATCH = functools.singledispatch
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
-    """The Python function below a method, a partial, or a wrapper of functools or this package. A function that wraps another one is returned
-    itself."""
+    """The Python function that a method, a partial, or a wrapper of functools or this package finally calls. A Python function that wraps
+    another one is returned itself."""
     for _ in range(100):
         if isinstance(callable_, types.FunctionType):
             compiled = compiled_from(callable_)
@@ -49,8 +50,8 @@ def function_of(callable_: Any) -> types.FunctionType | None:
 
 
 def compiled_from(function: Any) -> Any:
-    """The function that torch.compile was given for this one; None for any other. For PyTorch's own functions (the forward of
-    torch.nn.Sequential), Dynamo's wrapper around them is removed."""
+    """The function from which torch.compile made this one; None if torch.compile did not make it. For PyTorch's own functions (the forward
+    of torch.nn.Sequential), Dynamo's wrapper around them is removed."""
     given = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
     while isinstance(given, types.FunctionType) and given.__code__.co_filename.endswith("torch/_dynamo/external_utils.py") and "__wrapped__" in given.__dict__:
         given = given.__dict__["__wrapped__"]
@@ -73,32 +74,32 @@ def below(callable_: Any) -> Any:
 
 
 class Reached:
-    """The functions that a function names, and itself: through globals, closures, and methods of the classes that it names.
-    Code that a call adds (functions as values, objects) gives a larger set (`with_met`)."""
+    """The function itself and the functions that it names, through globals, closures, and methods of the classes that it names. A call may
+    find more code (functions as values, objects); then `with_met` makes a larger set."""
 
     def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:
-        self.functions: list[types.FunctionType] = []  # the user's own; for libraries only the digest counts
+        self.functions: list[types.FunctionType] = []  # the user's own functions; a library's functions count only by their digest
         self.globals: list[list[str]] = []  # the names of each function
-        self.names: set[str] = set()  # attributes that any of the functions names
+        self.names: set[str] = set()  # attribute names that occur in any of the functions
         self.modules: list[types.ModuleType] = []  # the user's own modules that functions import
         self._function = function
-        self._root = function_of(function)  # its closure counts even if the function is installed
+        self._root = function_of(function)  # the Python function; its closure counts even if the function is an installed package's
         self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
         self._seen: dict[int, Any] = {}
-        self.wrappers: set[int] = set()  # library functions that count because they wrap the user's own (@torch.no_grad()), or are wrapped
+        self.wrappers: set[int] = set()  # ids of library functions that wrap the user's functions (@torch.no_grad()), or are wrapped
         self._classes: dict[type, bool] = {}
-        self._added: dict[type, bool] = {}  # whether code constructs them; includes libraries' classes
-        self._members: dict[type, set[str]] = {}  # members of the user's classes that were followed
-        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # the classes' contents when they were read
+        self._added: dict[type, bool] = {}  # for each class, also of libraries: whether code constructs objects of it
+        self._members: dict[type, set[str]] = {}  # names of the followed members of each user's class
+        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # names and values in each class when it was read
         self._digests: set[bytes] = set()
         self._digest = (-1, "")  # (number of digests, digest of all of them)
-        self._references: list[tuple[Callable[[], Any], Any]] = []  # the values that were followed, and how to read them again
-        self._rest: list[tuple[Callable[[], Any], Any]] = []  # the references that are not in a dictionary
-        self._sorted = 0  # number of references that were checked for `_rest`
-        self._of_root = 0  # the first references, which belong to the function itself
+        self._references: list[tuple[Callable[[], Any], Any]] = []  # the followed values, each with a function that reads it again
+        self._rest: list[tuple[Callable[[], Any], Any]] = []  # those references that are not items of a dictionary
+        self._sorted = 0  # how many references were already sorted into `_rest`
+        self._of_root = 0  # how many references at the beginning belong to the function itself
         self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
-        self._visit([function])  # becomes the first of the functions
+        self._visit([function])  # first, because the function must be the first in `functions`
         self._visit(functions)
         for kind, is_constructed in classes.items():
             self.add_class(kind, is_constructed)
@@ -108,7 +109,7 @@ class Reached:
         if self._added.get(kind, -1) >= is_constructed:
             return
         self._added[kind] = is_constructed
-        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides which class's method is called
+        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # this order decides which method is called
         self._digests.add(hashlib.sha256(f"order {order}".encode("utf-8", "surrogatepass")).digest())
         for one in (*kind.__mro__, *type.mro(type(kind))):
             if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
@@ -129,14 +130,16 @@ class Reached:
         return found
 
     def around(self) -> Around | None:
-        """The code that another function with this code object reaches, too. None: this function adds code by its closure or attributes."""
+        """The code that any other function with this code object reaches, too. None if this function adds code of its own through its
+        closure or attributes."""
         root = self._root
         if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
             return None
         return Around(self, root)
 
     def take_over(self, around: Around, classes: Mapping[type, bool]) -> bool:
-        """Uses `around` for with_met(classes, ()), if reading would give the same. `around` must come from a function that found these classes."""
+        """Uses `around` for with_met(classes, ()), and returns True, if reading would find the same code. `around` must come from a
+        function that found these classes."""
         root = self._root
         if root is None or not around.is_of(root) or self._brings_code(root) or not around.is_current():
             return False
@@ -144,7 +147,7 @@ class Reached:
         return True
 
     def _copy(self) -> Reached:
-        """A copy for which nothing is read again."""
+        """A copy. Nothing is read again for it."""
         other = copy.copy(self)
         other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
         return other
@@ -155,12 +158,12 @@ class Reached:
         return bool(function.__dict__) or any(isinstance(one, type) or function_of(one) is not None for one in held)
 
     def reads_as(self, other: Reached) -> bool:
-        """Whether a walk reads the same values with either."""
+        """Whether a walk with `other` reads the same values."""
         return self.names == other.names and self.globals == other.globals and self.modules == other.modules \
             and self.wrappers == other.wrappers and list(map(id, self.functions)) == list(map(id, other.functions))
 
     def latest(self) -> Reached:
-        """The set of the last call, if it is current."""
+        """The set that the last call used if it is current, else this set."""
         last = next(reversed(self._larger.values()), self)
         return last if last is self or last.is_current() else self
 
@@ -173,7 +176,7 @@ class Reached:
         return [look for look, _ in self._references if isinstance(look, _identity_checks.Item)]
 
     def is_rest_current(self) -> bool:
-        """The same check for references outside dictionaries."""
+        """The same as is_current() for the references that are not items of a dictionary."""
         if self._sorted != len(self._references):
             references = list(self._references)
             self._rest, self._sorted = [one for one in references if not isinstance(one[0], _identity_checks.Item)], len(references)
@@ -187,11 +190,13 @@ class Reached:
         self._held[kind] = [*kind.__dict__], [*kind.__dict__.values()]
 
     def _has_same_classes(self) -> bool:
-        """Whether the methods of all classes that were read are unchanged. Their values are facts."""
+        """Whether the methods of all classes that were read are unchanged. Other values in classes need no check here, because they are
+        facts."""
         return all(_is_held(kind, names, values) for kind, (names, values) in self._held.items())
 
     def digest(self) -> str:
-        """The same in every process that runs the same code with the same Python. Cached, because digests are only added."""
+        """The digest of all this code. It is the same in every process that runs the same code with the same Python. It is cached by the
+        number of digests, because digests are only added."""
         if self._digest[0] != len(self._digests):
             state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
             for one in sorted(self._digests):
@@ -211,7 +216,7 @@ class Reached:
 
     @property
     def target(self) -> Any:
-        """The wrapped callable itself."""
+        """The callable that this set was made for."""
         return self._function
 
     def is_library(self, module: str | None, file: str | None) -> bool:
@@ -273,7 +278,8 @@ class Reached:
         return False
 
     def _implementations(self, function: types.FunctionType) -> list[Any]:
-        """The implementations that functools.singledispatch chooses by an argument's class. Registering another one changes the code."""
+        """The implementations that functools.singledispatch chooses by an argument's class. Registering another implementation changes the
+        code."""
         known = tuple(_registry_of(function).items())
         for kind, implementation in implementations_of(function):
             self._note("singledispatch", kind, implementation)
@@ -282,7 +288,7 @@ class Reached:
         return [implementation for _, implementation in known]
 
     def _note(self, owner: str, name: str, value: Any) -> None:
-        """Adds a digest for "this name means this code". Without it, exchanging two functions would not change the set."""
+        """Adds a digest of the owner, the name and the code. Without it, exchanging two functions would not change the set of digests."""
         function = function_of(value)
         if function is not None:
             self._digests.add(hashlib.sha256(f"{owner} {name} ".encode("utf-8", "surrogatepass") + code_digest(function.__code__)).digest())
@@ -303,7 +309,8 @@ class Reached:
         return found
 
     def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
-        """Methods of the class that are called and were not followed yet. among: names that code has named since then; None: all."""
+        """The class's methods that are called and were not followed yet. among: only methods with these names, which code has begun to use;
+        None: all methods."""
         found: list[Any] = []
         held, followed = kind.__dict__, self._members.setdefault(kind, set())
         names = held.keys() if among is None else among & held.keys()
@@ -329,9 +336,8 @@ class Reached:
 
 
 class Around:
-    """The code that a function reaches through globals and classes, without the function itself. Other functions with the same code object, like the
-    graphs of a table,
-    reach the same. Keeps nothing from the function's closure."""
+    """The code that a function reaches through globals and classes, without the function itself. Other functions with the same code object,
+    like the graphs of a table, reach the same code. Keeps nothing from the function's closure."""
 
     def __init__(self, reached: Reached, root: types.FunctionType) -> None:
         self.code, self._globals, self._module = root.__code__, root.__globals__, root.__module__
@@ -340,7 +346,7 @@ class Around:
         kept._function = kept._root = None  # type: ignore[assignment]
         kept._seen = {key: value for key, value in reached._seen.items() if key != id(root)}
         kept.functions = [one for one in reached.functions if one is not root]
-        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # without the code and the closure
+        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # without the root's code and closure
         self._names = names
 
     def is_of(self, root: types.FunctionType) -> bool:
@@ -350,7 +356,7 @@ class Around:
         return self._kept.is_current() and self._kept._has_same_classes()
 
     def made(self, reached: Reached, root: types.FunctionType) -> Reached:
-        """The set for `root`, equal to reading it. `reached` belongs to `root`."""
+        """The set for `root`, the same as if `root` was read. `reached` is the set that `root` has so far."""
         found = self._kept._copy()
         found._function, found._root = reached._function, root
         found._seen = {**found._seen, id(root): root}
@@ -361,7 +367,7 @@ class Around:
 
 
 def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
-    """The attributes of a function that are checked later: (how to read it, the value)."""
+    """The attributes of a function that are checked later, as pairs of a function that reads the attribute and its value."""
     return [(functools.partial(getattr, function, "__code__"), function.__code__),
             (_identity_checks.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
 
@@ -371,7 +377,7 @@ def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], A
 
 
 def name_of_class(kind: type) -> str:
-    """The class's name. A class that cannot be found by its name (a function made it) also gets a digest of its methods."""
+    """The class's name. A class that a function made cannot be found by its name; it therefore also gets a digest of its methods."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
@@ -406,7 +412,7 @@ def _unless_registered(function: types.FunctionType, known: tuple[tuple[Any, Any
 
 
 def file_of(module: str | None) -> str | None:
-    """The file of a module; the first folder of a package without a file."""
+    """The file of a module. For a package without a file, its first folder."""
     found = sys.modules.get(module or "")
     return getattr(found, "__file__", None) or next((str(folder) + "/" for folder in getattr(found, "__path__", None) or ()), None)
 
@@ -430,7 +436,7 @@ def _followed(value: Any) -> Any:
 def _contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not set yet
+    except ValueError:  # the closure's variable is not set yet
         return None
 
 
@@ -449,7 +455,7 @@ def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
-    """The modules that its code imports when it runs. Imports them now, so that their code counts before the function is called."""
+    """The modules that a function's code imports when it runs. Imports them now, so that their code counts before the function is called."""
     package = function.__globals__.get("__package__") or ""
     for code in nested(function.__code__):
         if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
@@ -458,11 +464,11 @@ def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[typ
         for at, one in enumerate(instructions):
             if one.opname != "IMPORT_NAME":
                 continue
-            level = instructions[at - 2].argval  # LOAD_CONST level, LOAD_CONST names, IMPORT_NAME
+            level = instructions[at - 2].argval  # three instructions in a row: LOAD_CONST level, LOAD_CONST names, IMPORT_NAME
             try:
                 name = importlib.util.resolve_name("." * int(level) + str(one.argval), package)
                 module = _module_named(name, reached)
-            except Exception:  # the function fails itself when it gets there
+            except Exception:  # the function itself raises the error when it runs the import
                 continue
             if module is not None:
                 yield module

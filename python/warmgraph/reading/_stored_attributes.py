@@ -12,12 +12,12 @@ from typing import Any, Callable, Iterator, Mapping
 
 from warmgraph.reading import _identity_checks, _plain_values
 
-MOST_CLASSES = 1024  # classes that are remembered, and stay alive: their contents refer to them
+MOST_CLASSES = 1024  # the most classes that are remembered. Remembered classes stay alive, because their contents refer to them
 _NOT_USERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
 
 
 def slots(kind: type) -> list[str]:
-    """Names of attributes without a dict; private ones in their stored form."""
+    """Names of the attributes in the class's slots; private names in their stored form (_Class__name)."""
     found: list[str] = []
     for one in kind.__mro__:
         named = one.__dict__.get("__slots__", ())
@@ -28,7 +28,7 @@ def slots(kind: type) -> list[str]:
 
 
 def has_hidden_state(kind: type) -> bool:
-    """Whether it stores more than its attributes, in memory that Python code cannot see."""
+    """Whether objects of the class store more than their attributes, in memory that Python code cannot see."""
     words = len(slots(kind)) + (kind.__dictoffset__ != 0) + (kind.__weakrefoffset__ != 0)
     return kind.__itemsize__ != 0 or kind.__basicsize__ > object.__basicsize__ + 8 * words
 
@@ -53,8 +53,9 @@ def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tupl
 
 
 def stored_by(kind: type) -> Stored:
-    """The attributes of one class, cached while they are the same: a library's base class has a hundred methods and many subclasses in a model."""
-    held, known = kind.__dict__, _known_stored.get(id(kind))  # by id, because a class may not be hashable
+    """The attributes of one class. They are cached until the class changes: a library's base class has a hundred methods and many
+    subclasses in a model."""
+    held, known = kind.__dict__, _known_stored.get(id(kind))  # the key is the id, because a class may not be hashable
     if known is None or not known.is_of(held):
         known = Stored(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
@@ -66,13 +67,14 @@ def stored_by(kind: type) -> Stored:
 
 
 def leave_slot_names(kind: type) -> None:
-    """Caches the slot names in the class, as a first deep copy would. Later this would count as a change of the class."""
+    """Makes Python cache the slot names in the class, as the first deep copy of an object does. If this happened later, it would count as a
+    change of the class."""
     copyreg._slotnames(kind)  # type: ignore[attr-defined]
 
 
 @dataclasses.dataclass
 class Stored:
-    """The attributes of a class. `found`: without methods and Python's own descriptors."""
+    """The attributes of a class. `found` leaves out methods and Python's own descriptors."""
 
     kind: type
     names: list[str]
@@ -84,17 +86,17 @@ class Stored:
 
     @functools.cached_property
     def plain(self) -> list[tuple[str, Any]]:
-        """Values and containers among `found`."""
+        """The plain values and containers in `found`."""
         return [(name, value) for name, value in self.found if isinstance(value, (*_plain_values.KINDS, list, tuple, dict)) and not name.startswith("__")]
 
     @functools.cached_property
     def watched(self) -> _identity_checks.Watched:
-        """All its contents, for checking them later."""
+        """All contents of the class, watched for later checks."""
         return _identity_checks.of_dict(self.kind.__dict__, self.names, self.values)
 
 
 def _holds_value(member: Any) -> bool:
-    """A C function or a partial: it has no code object."""
+    """Whether the member has C functions or partials in place of Python functions: they have no code object to follow."""
     if isinstance(member, property):
         return any(one is not None and not isinstance(one, types.FunctionType) for one in (member.fget, member.fset))
     return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \

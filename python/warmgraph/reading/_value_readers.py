@@ -27,15 +27,15 @@ PYTHON = Readers()
 
 
 def _is_kept_hash(kind: type, name: str, value: Any) -> bool:
-    """True for a hash() that a library's object keeps (GenerationConfig of transformers): each process hashes texts differently, so it means
-    nothing in another process. Hashes have 61 bits; a small number is a setting."""
+    """True for a hash() that a library's object keeps (GenerationConfig of transformers): each process hashes texts differently, so the
+    number means nothing in another process. Hashes have 61 bits; a small number is a setting, and returns False."""
     return type(value) is int and name.lower().endswith("hash") and abs(value) >= 1 << 32
 
 
 PYTHON.of_process.append(_is_kept_hash)
 
 
-# The last one is tried first. This reader of `object` handles all types without a reader below.
+# Readers that are registered later are tried earlier. This first reader of `object` handles all types without a reader below.
 @PYTHON.reads(object)
 def _read_object(walker: Walker, path: str, value: Any) -> None:
     text = text_of(value)
@@ -76,7 +76,7 @@ def _read_sequence(walker: Walker, path: str, value: Any) -> None:
 def _read_dict(walker: Walker, path: str, value: Any) -> None:
     walker.watch_dict(value)
     pairs = [(_text_of_key(walker, path, key), one) for key, one in list(value.items())]
-    order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # visible to code that iterates
+    order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # code that iterates over the dictionary sees the order
     walker.fact(path, f"{type(value).__qualname__} of {len(value)}{order}")
     for key, one in pairs:
         walker.value(f"{path}[{key}]", one)
@@ -85,7 +85,7 @@ def _read_dict(walker: Walker, path: str, value: Any) -> None:
 
 @PYTHON.reads(object)
 def _read_function(walker: Walker, path: str, value: Any) -> bool:
-    """Reads callables that lead to a function."""
+    """Reads callables that lead to a Python function."""
     if not (callable(value) or isinstance(value, functools.partialmethod)) or _reached_code.function_of(value) is None and _reached_code.below(value) is None:
         return False
     read_function(walker, path, value)
@@ -93,7 +93,7 @@ def _read_function(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read_function(walker: Walker, path: str, value: Any) -> None:
-    """The code is a fact and may be replaced (IPython's autoreload does so)."""
+    """Makes the function's code a fact: code may be replaced (IPython's autoreload does so)."""
     if isinstance(value, types.FunctionType):
         walker.watch_function(value)
         walker.functions[id(value)] = value
@@ -157,7 +157,7 @@ def _read_program(walker: Walker, path: str, value: Program) -> None:
     if all(one is not value for one in walker.found.programs):
         walker.found.programs.append(value)
     walker.found.devices.append(value.device)
-    walker.fact(path, f"program {value.name}")  # the library guards its source and options
+    walker.fact(path, f"program {value.name}")  # the source and the options are not facts here, because the library guards them
 
 
 @PYTHON.reads(slice, property)
@@ -169,7 +169,7 @@ def _read_parts(walker: Walker, path: str, value: Any) -> None:
 
 @PYTHON.reads(*_BUILTIN)
 def _read_built_in(walker: Walker, path: str, value: Any) -> None:
-    """Reads it with the object that it is bound to (`table.get`)."""
+    """Reads a built-in method with the object that it is bound to (`table.get`)."""
     of = getattr(value, "__self__", None)
     is_plain = of is None or isinstance(of, (types.ModuleType, type)) or type(of).__name__ == "PyCapsule"
     around = getattr(of, "__name__", "") if is_plain else ""
@@ -203,7 +203,8 @@ def _read_plain(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read_rest(walker: Walker, path: str, value: Any) -> None:
-    """Reads attributes: a data class's fields, those that code names, and all attributes if a library's methods, which are not read, may name them."""
+    """Reads the attributes of an object: a data class's fields, the attributes that code names, and all attributes if the methods are a
+    library's: these methods are not read and may use any attribute."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return
@@ -235,7 +236,7 @@ def _watch_attributes(walker: Walker, value: Any) -> None:
 
 
 def read_host_array(walker: Walker, path: str, array: Any) -> None:
-    """A small array is compared by its contents."""
+    """Makes a digest of a small array's contents a fact. A large array cannot be recorded."""
     if array.nbytes > _SMALL_ARRAY:
         raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on the device "
                                    "(device.array), or pass it as an argument")
@@ -250,7 +251,7 @@ def _text_of_key(walker: Walker, path: str, key: Any) -> str:
     if isinstance(key, _plain_values.KINDS) and not isinstance(key, enum.Enum):
         if type(key) in _plain_values.KINDS:
             return ascii(key)
-        walker.classes.setdefault(type(key), False)  # its methods count
+        walker.classes.setdefault(type(key), False)  # the class's methods are called
         return _plain_values.text_of(key)
     if isinstance(key, enum.Enum):
         walker.value(f"{path}.keys.{type(key).__qualname__}.{key.name}", key)
@@ -273,7 +274,7 @@ def _text_of_enumerator(value: enum.Enum) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """A text that describes a value completely, for some kinds. Leaves out details that do not change results. None for other kinds."""
+    """A text that describes a value completely, for some types. It leaves out details that do not change results. None for other types."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         return f"{type(value).__name__} {value!r}"
@@ -296,7 +297,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _is_found_by_name(value: Any) -> bool:
-    """Whether it is a function of a compiled library."""
+    """Whether a compiled library has the function under its own name."""
     found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for name in str(getattr(value, "__qualname__", None)).split("."):
         found = getattr(found, name, None)

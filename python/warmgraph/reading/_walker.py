@@ -14,27 +14,27 @@ from warmgraph.reading import _code_objects, _identity_checks, _plain_values, _r
 
 MOST_WALKS = 20
 _DEEPEST = 64
-_LONGEST = 200  # letters of a fact; a longer one is replaced by its digest
+_LONGEST = 200  # the most letters of a fact; a longer fact is cut and gets its digest
 
-Reader = Callable[["Walker", str, Any], Optional[bool]]  # (walker, path, value); False: another reader must read the value
+Reader = Callable[["Walker", str, Any], Optional[bool]]  # gets (walker, path, value); returns False if another reader must read the value
 _R = TypeVar("_R", bound=Reader)
 
 
 class Readers:
-    """Readers by type. The last registered one is tried first; then the readers of `base`; then those for all remaining types."""
+    """Readers by type. The last registered one is tried first; then the readers of `base`; then the readers for all remaining types."""
 
     def __init__(self, base: Readers | None = None, is_watching: bool = False, most_facts: int = sys.maxsize) -> None:
-        """is_watching: the walker notes the objects that it reads, for calls that are not read again."""
+        """is_watching: the walker notes the objects that it reads, so that later calls can be checked without reading them again."""
         self.is_watching, self.most_facts = is_watching, most_facts
         self.single: list[tuple[Any, Reader]] = list(base.single) if base is not None else []
         self.nested: list[tuple[Any, Reader]] = list(base.nested) if base is not None else []
         self.of_process: list[Callable[[type, str, Any], bool]] = list(base.of_process) if base is not None else []
         self.unwatched: set[type] = {object}  # classes that never change
-        self._by_type: dict[int, ReadersOfType] = {}  # by id, because a class may not be hashable
+        self._by_type: dict[int, ReadersOfType] = {}  # the key is the id, because a class may not be hashable
         self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # returns the object to read instead of `owner`
 
     def reads(self, *kinds: type) -> Callable[[_R], _R]:
-        """Registers a reader of values that hold other values, maybe themselves."""
+        """Registers a reader of values that hold other values, possibly also themselves."""
         return self._registering(self.nested, 0, kinds)
 
     def reads_single(self, *kinds: type) -> Callable[[_R], _R]:
@@ -49,7 +49,7 @@ class Readers:
             return found
         found = ReadersOfType(kind, isinstance(value, _plain_values.KINDS), [reader for kinds, reader in self.single if isinstance(value, kinds)],
                               [reader for kinds, reader in self.nested if isinstance(value, kinds)])
-        if value.__class__ is kind:  # the value does not claim another class
+        if value.__class__ is kind:  # not if the value claims another class (`__class__`), because the next value of this type may not
             if len(self._by_type) >= _stored_attributes.MOST_CLASSES:
                 self._by_type.clear()
             self._by_type[id(kind)] = found
@@ -65,7 +65,7 @@ class Readers:
 
 
 class ReadersOfType(NamedTuple):
-    """The readers for values of one class. Keeps the class, because another class could get its id."""
+    """The readers for values of one class. The class is kept alive, because another class could get its id."""
 
     kind: type
     is_plain: bool
@@ -103,11 +103,11 @@ class Walker:
     """One walk. It reads the attributes that the code in `reached` names. It notes the classes and functions that it finds,
     because their code may name more attributes. A tolerant walk leaves out values that cannot be recorded.
 
-    `places`: tensors in the order of the walk. `objects`: the object at each path. `watched`: the contents of the object, the closures and the
-    globals, for readers that watch. `compiled_via`: where the walk found modules that PyTorch compiled, as in Place.via."""
+    `places`: tensors in the order of the walk. `objects`: the object at each path. `watched`: the contents of the object, the closures and
+    the globals, if the readers watch. `compiled_via`: where the walk found modules that PyTorch compiled, as in Place.via."""
 
     def __init__(self, reached: Any, readers: Readers, is_tolerant: bool = False, known: Any = None) -> None:
-        """known: results of other walks for the surroundings' modules."""
+        """known: results of other walks, which are used again for the modules in the surroundings."""
         self.reached, self.readers, self.is_tolerant, self.known = reached, readers, is_tolerant, known
         self.found = Found(reached)
         self.names: set[str] = reached.attributes
@@ -118,15 +118,15 @@ class Walker:
         self.watched: list[_identity_checks.Watched] = []
         self.watched_classes: dict[type, _identity_checks.Watched] = {}
         self.compiled_via: set[str] = set()
-        self.arrays: dict[int, str] = {}  # paths of arrays and tensors by id
-        self.read: dict[int, tuple[str, Any]] = {}  # objects that were read, with their first path
+        self.arrays: dict[int, str] = {}  # the path of each array and tensor, by its id
+        self.read: dict[int, tuple[str, Any]] = {}  # each object that was read, by its id, with its first path
         self.opened: list[int] = []  # ids of the objects being read, outermost first
-        self.is_around = False  # reading the surroundings of the call, not its arguments
+        self.is_around = False  # true while the walk reads the surroundings of the call, false for its arguments
         self.parts: list[Any] = []  # parts of `known` that must live as long as this walk
-        self.taken: list[tuple[int, Any]] = []  # (index of its first place, the part)
+        self.taken: list[tuple[int, Any]] = []  # (index of the part's first place, the part) for each part of `known` that was used
         self.around: Any = None  # the code that other functions with this code object share; lives as long as this walk
         self.stored: dict[type, list[tuple[str, Any]]] = {}
-        self.known_classes: dict[int, _stored_attributes.Stored] = {}  # by id, with their state when this walk first found them
+        self.known_classes: dict[int, _stored_attributes.Stored] = {}  # by the class's id: its attributes when this walk found it first
         self.values_of_classes: dict[type, dict[str, Any]] = {}
         self._roots: dict[str, int] = {}
         self._classes_watched: set[type] = set()
@@ -152,18 +152,18 @@ class Walker:
         if owner is not None:
             self.value(self.root("self", owner), owner)
         target = self.reached.target
-        if not isinstance(target, (types.FunctionType, types.MethodType)):  # a partial has arguments
+        if not isinstance(target, (types.FunctionType, types.MethodType)):  # a partial, for example, which has arguments of its own
             self.value(self.root("function", target), target)
         for i, (function, names) in enumerate(zip(self.reached.functions, self.reached.globals)):
             self._around_function(function, names, owner, is_first=i == 0)
         for module in self.reached.modules:
             self.value(self.root(module.__name__.rpartition(".")[2], module), module)
         self._values_of_classes_met()
-        self.watched += self.watched_classes.values()  # includes the arguments' classes
+        self.watched += self.watched_classes.values()  # the arguments' classes are among them
 
     def _end_arguments(self) -> None:
-        """Keeps the state after the arguments for later calls, which read only their arguments."""
-        self.watched.clear()  # arguments are read at every call
+        """Keeps the state of the walk after the arguments, for later calls, which read only their arguments."""
+        self.watched.clear()  # the arguments need no watching, because every call reads them
         self.first_around = len(self.objects)
         found = dataclasses.replace(self.found, facts=dict(self.found.facts))
         self.of_arguments = FactsOfArguments(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
@@ -180,7 +180,7 @@ class Walker:
         for kind, implementation in _reached_code.implementations_of(function):
             if _reached_code.is_code(implementation):
                 self.fact(f"{inside}.registry[{kind}]", self._text_of_function(implementation))
-        if not is_first:  # the first function's defaults are the call's arguments
+        if not is_first:  # the defaults of the first function are arguments of the call
             for name, value in _reached_code.defaults_of(function):
                 self.named(f"{inside}.{name}", value)
         around = self.root((function.__module__ or "").rpartition(".")[2], function.__globals__)
@@ -192,7 +192,8 @@ class Walker:
                 named(f"{around}.{name}", value)
 
     def _values_of_classes_met(self) -> None:
-        """Reads values that an object or a subclass may hide, if code reaches past them: super(), type(x). Also names with underscores."""
+        """Reads values in classes that an object or a subclass may hide. Code can reach them with super() or type(x), and names with
+        underscores always count."""
         goes_past = not _PAST.isdisjoint(self.reached.names) or any(not _PAST_BY_CALL.isdisjoint(one) for one in self.reached.globals)
         named = {name for name in self.names if goes_past or name.startswith("__")}
         if not named:
@@ -220,7 +221,7 @@ class Walker:
             self.fact(path, _plain_values.text_of(value))
             return
         read = self.read.get(id(value))
-        if read is not None:  # e.g. a configuration that each module has
+        if read is not None:  # the object was read before, e.g. a configuration that each module has
             self.objects.setdefault(path, value)
             self.fact(path, f"is {read[0]}")
             return
@@ -245,11 +246,12 @@ class Walker:
             self.read[id(value)] = path, value
 
     def members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
-        """Reads the members that code names, sorted by name except for fields. Skips one that cannot be compared if no read code names it."""
+        """Reads the members that code names, sorted by name. If `is_read` is given, reads the members that it accepts, in their order.
+        Skips a member that cannot be compared if no read code names it."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self.names):
                 continue
-            if type(one) in _plain_values.KINDS and len(self.found.facts) < self.readers.most_facts:  # the usual case; never refused
+            if type(one) in _plain_values.KINDS and len(self.found.facts) < self.readers.most_facts:  # the usual case, never refused
                 self.fact(f"{path}.{name}", _plain_values.text_of(one))
                 continue
             before = self._mark()
@@ -266,7 +268,7 @@ class Walker:
             self.value(path, value)
 
     def named_by_wrapper(self, path: str, value: Any) -> None:
-        """Reads the closure of a library's wrapper, as far as it can be compared."""
+        """Reads a value in the closure of a library's wrapper. Skips it if it cannot be compared."""
         before = self._mark()
         try:
             self.named(path, value)
@@ -277,7 +279,7 @@ class Walker:
         self.found.facts[path] = _plain_values.shortened(text, longest)
 
     def root(self, name: str, of: Any) -> str:
-        """A path that no other object's path starts with: two functions with one name get two paths."""
+        """A path for an object's root that no other object has: two functions with one name get two paths."""
         path, count = name, 1
         while self._roots.setdefault(path, id(of)) != id(of):
             count += 1
@@ -289,7 +291,7 @@ class Walker:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
 
     def _text_of_function(self, value: types.FunctionType) -> str:
-        """Identifies the function that a name means. Its closure is read where the walk finds the function itself."""
+        """Describes the function that a name refers to. The function's closure is read where the walk finds the function itself."""
         return f"function {self.root(value.__name__, value)} {_code_objects.code_digest(value.__code__).hex()}"
 
     def _mark(self) -> tuple[int, ...]:
@@ -312,7 +314,7 @@ class Walker:
         return self.stored[kind]
 
     def stored_by(self, kind: type) -> _stored_attributes.Stored:
-        """The attributes that one class stores. The watched objects reveal a later change."""
+        """The attributes that one class stores. A later change of the class is found through the watched objects."""
         known = self.known_classes.get(id(kind))
         if known is None:
             known = self.known_classes[id(kind)] = _stored_attributes.stored_by(kind)

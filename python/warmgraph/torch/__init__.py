@@ -1,5 +1,5 @@
-"""PyTorch's half of the package. `import warmgraph` imports it if PyTorch is already imported; else the first call with a PyTorch tensor does,
-or a serving engine for its GraphCache (record_all for a program that captures by itself). It never imports PyTorch first."""
+"""PyTorch's half of the package. `import warmgraph` imports this half if PyTorch is already imported. Otherwise the first call with a
+PyTorch tensor imports it, or a serving engine does (GraphCache, record_all). This half never imports PyTorch before the program does."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ _OF_RECORD_ALL = ("Recorder", "SeenGraph", "record_all")
 
 
 def __getattr__(name: str) -> Any:
-    """Imports on demand: a process that starts warm records nothing, and need not wait for this import."""
+    """Imports a name when it is first used. A process that starts warm records nothing, so it need not wait for the import of the recording
+    code."""
     if name not in _OF_RECORD_ALL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from warmgraph.torch.engines import _record_all

@@ -1,4 +1,4 @@
-// Functions that are called through pointers: the pointer is an argument, or is read from a variable.
+// Functions that are called through pointers. A pointer is an argument, or is read from a variable.
 typedef float (*Function)(float);
 __device__ __noinline__ float add_one(float v) { return v + 1; }
 __device__ __noinline__ float twice(float v) { return v + v; }

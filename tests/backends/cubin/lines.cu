@@ -1,4 +1,4 @@
-// Source of lines.cubin and mercury.cubin: see README.md.
+// The source of lines.cubin and mercury.cubin (see README.md).
 __managed__ int d_managed = 4;
 __device__ int d_value = 5;
 __device__ int* d_pointer = &d_value;

@@ -1,10 +1,10 @@
-// Source of several.cubin: see README.md.
+// The source of several.cubin (see README.md).
 __device__ float d_zero[64];
 __device__ int d_set[3] = {1, 2, 3};
 __constant__ float c_zero[5];
 __constant__ int c_set[2] = {7, 8};
 __device__ const double d_table[2] = {0.5, 0.25};
-static __device__ int d_local = 5; // a local symbol: cuModuleGetGlobal does not find it
+static __device__ int d_local = 5; // has a local symbol, which cuModuleGetGlobal does not find
 
 __device__ __noinline__ float shared_helper(float x)
 {
@@ -16,7 +16,7 @@ __device__ __noinline__ float own_helper(float x)
     return x - static_cast<float>(d_set[static_cast<int>(x) % 3]);
 }
 
-// Calls through a pointer: the address of a device function is in a variable.
+// This function is called through a pointer: a variable has its address.
 __device__ __noinline__ float pointed_to(float x) { return x + 3.0f; }
 __device__ float (*d_function)(float) = pointed_to;
 
@@ -45,7 +45,7 @@ extern "C" __global__ void sum(float* out, const float* in)
 
 extern "C" __global__ void through_pointer(float* out) { out[threadIdx.x] = d_function(out[threadIdx.x]); }
 
-// A switch makes a jump table in the kernel's own constant bank.
+// A kernel with a switch. The compiler puts its jump table into the kernel's own constant bank.
 extern "C" __global__ void jumps(float* out, int which)
 {
     switch (which) {

@@ -1,4 +1,5 @@
-// Texts that the compiler puts in global memory: an assertion's, printf's, and a function's name.
+// Texts that the compiler puts into global memory: the text of an assertion, a format of printf, and the name of a
+// function.
 #include <cassert>
 #include <cstdio>
 

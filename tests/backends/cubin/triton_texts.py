@@ -1,4 +1,4 @@
-"""Makes a cubin with Triton's texts: libdevice's text, and two assertions' texts.
+"""Makes a cubin with the texts that Triton puts into global memory: the text of libdevice, and the texts of two assertions.
 
 python3 triton_texts.py FILE.cubin (Triton 3.6; needs no GPU)
 """

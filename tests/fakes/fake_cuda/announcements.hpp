@@ -1,4 +1,4 @@
-// The entry points that this CUPTI reports, with their numbers and parameter structures.
+// The driver functions that the fake CUPTI reports, with CUPTI's numbers and parameter structures for them.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace fake_cuda {
 
-/// An entry point without callbacks.
+/// A driver function for which CUPTI has no callbacks.
 template <auto function>
 struct Announcement {
     static constexpr bool exists = false;
@@ -23,7 +23,7 @@ struct NoParams {};
         static constexpr auto id = CUPTI_DRIVER_TRACE_CBID_##name;                                                     \
         using Params = type;                                                                                           \
     };
-// Two macros, so that the header's macros choose the version: cuMemcpyHtoD is cuMemcpyHtoD_v2.
+// There are two macros so that the macros of the header choose the version: cuMemcpyHtoD becomes cuMemcpyHtoD_v2.
 #define FAKE_CUDA_ANNOUNCED_VERSION(name) FAKE_CUDA_ANNOUNCED_AS(name, name, name##_params)
 #define FAKE_CUDA_ANNOUNCED(name) FAKE_CUDA_ANNOUNCED_VERSION(name)
 
@@ -61,7 +61,7 @@ FAKE_CUDA_ANNOUNCED(cuStreamWaitEvent)
 FAKE_CUDA_ANNOUNCED(cuStreamSynchronize)
 FAKE_CUDA_ANNOUNCED_AS(cuCtxSynchronize, cuCtxSynchronize, NoParams)
 
-/// Calls `function`, with CUPTI's callbacks around it if it has them.
+/// Calls `function`. If CUPTI has callbacks for it, they are called before and after it.
 template <auto function, class... Arguments>
 CUresult call_announced(const char* name, Arguments... arguments)
 {

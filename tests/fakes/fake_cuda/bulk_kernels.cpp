@@ -11,7 +11,8 @@
 #include "memory.hpp"
 #include "modules.hpp"
 
-// nvcc's keywords and built-in variables, for threads that run one after another. kernels.cu needs no others.
+// Replaces nvcc's keywords and built-in variables by names that work for threads which run one after another.
+// kernels.cu needs no other names.
 #define __global__        // NOLINT: the compiler's name
 #define __device__        // NOLINT: the compiler's name
 #define __grid_constant__ // NOLINT: the compiler's name
@@ -65,7 +66,7 @@ std::atomic<Taken>& taken()
 
 bool is_fatbin(const void* data)
 {
-    constexpr std::uint32_t k_magic = 0xBA55ED50; // fatbinary_section.h
+    constexpr std::uint32_t k_magic = 0xBA55ED50; // the magic number in fatbinary_section.h
     std::uint32_t magic = 0;
     std::memcpy(&magic, data, sizeof magic);
     return magic == k_magic;
@@ -93,7 +94,8 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
     function->bulk = run_of(kernel);
     function->arguments = {{ArgumentKind::value, 0, sizeof(Work)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
-    // A kernel that the text lacks is not found, as in the driver. A fat binary is compressed: any kernel is found.
+    // As in the driver, a kernel is not found if the text does not have it. But a fat binary is compressed, so there
+    // any kernel is found.
     const std::string_view text(reinterpret_cast<const char*>(module.image.data()), module.image.size());
     if (text.empty() || text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
         module.functions.emplace(name, std::move(function));
@@ -101,7 +103,7 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
 
 } // namespace
 
-/// The only kernel of backends/cuda/src/device/device_heap.cpp, whose text is PTX too.
+/// The module with the only kernel of backends/cuda/src/device/device_heap.cpp, whose text is PTX, too.
 std::unique_ptr<CUmod_st> make_heap_module(const void* data)
 {
     constexpr std::string_view k_begin{"\n.version 6.4\n"};
@@ -115,7 +117,7 @@ std::unique_ptr<CUmod_st> make_heap_module(const void* data)
     function->arguments = {{ArgumentKind::value, 0, sizeof(CUdeviceptr)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
     function->bulk = [](const auto&, const auto&, const std::byte* found) {
-        constexpr std::uint64_t k_in_heap = 0x123456780010; // no memory of the fake lies there
+        constexpr std::uint64_t k_in_heap = 0x123456780010; // the fake has no memory at this address
         CUdeviceptr at = 0;
         std::memcpy(&at, found, sizeof at);
         std::memcpy(pointer_to<void>(at), &k_in_heap, sizeof k_in_heap);

@@ -1,4 +1,4 @@
-// Initialisation, the one device, its primary context.
+// The fake driver's initialisation, its only device, and the device's primary context.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -21,9 +21,9 @@ namespace fake_cuda {
 namespace {
 
 bool g_is_initialised = false;
-std::map<CUdevice_attribute, int> g_attributes; // values that a test chose
+std::map<CUdevice_attribute, int> g_attributes; // the attributes that a test has set
 int g_driver_version = CUDA_VERSION;
-std::size_t g_malloc_heap = 8U << 20U; // the driver's default
+std::size_t g_malloc_heap = 8U << 20U; // as large as the real driver's default
 
 CUctx_st& primary()
 {

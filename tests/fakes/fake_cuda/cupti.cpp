@@ -29,7 +29,7 @@ Subscriber& subscriber()
     return one;
 }
 
-// The only handle.
+// The handle of the only subscriber.
 CUpti_SubscriberHandle the_handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&subscriber()); }
 
 } // namespace

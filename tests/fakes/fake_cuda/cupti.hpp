@@ -1,4 +1,4 @@
-// The fake CUPTI's reports to its subscriber: loaded images, and the call that loaded them.
+// The reports that the fake CUPTI makes to its subscriber: loaded images, and the driver calls that load them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace fake_cuda {
 
-/// A driver call in CUPTI's reports, at its start and its end. `params` is CUPTI's structure of the call's parameters;
-/// both outlive this.
+/// Reports a driver call at its start and at its end, as CUPTI does. `params` is CUPTI's structure with the parameters
+/// of the call. Both arguments must outlive this object.
 class AnnouncedCall {
 public:
     AnnouncedCall(std::uint32_t id, const char* name, const void* params);
@@ -26,8 +26,8 @@ private:
     CUresult m_status = CUDA_SUCCESS;
 };
 
-/// Reports as CUPTI does around cuModuleLoadData: the call's entry, CUPTI_CBID_RESOURCE_MODULE_LOADED, the call's exit.
-/// REQUIRES: the module is live.
+/// Makes the reports that CUPTI makes about cuModuleLoadData: the start of the call, CUPTI_CBID_RESOURCE_MODULE_LOADED,
+/// the end of the call. REQUIRES: the module is live.
 void announce_module(CUmodule* loaded, const void* image);
 
 } // namespace fake_cuda

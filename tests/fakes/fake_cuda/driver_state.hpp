@@ -1,4 +1,4 @@
-// Shared by the parts of the fake driver: one lock, handles, contexts.
+// The state that the parts of the fake driver share: one lock, handles, contexts.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,12 @@
 
 namespace fake_cuda {
 
-/// Every entry point holds it (entry_points.cpp), so nothing else here locks. Recursive for CUPTI's callbacks.
+/// Every driver function holds this lock (entry_points.cpp), so no other code here locks. It is recursive, because
+/// CUPTI's callbacks call driver functions.
 [[nodiscard]] std::recursive_mutex& driver_mutex();
 
-/// The live objects of one kind, by handle. A dead or foreign handle is an error, as with the driver, and not a crash.
+/// The live objects of one kind, by their handles. As in the driver, a dead or foreign handle leads to an error, and
+/// not to a crash.
 template <class T>
 class Handles {
 public:
@@ -34,21 +36,22 @@ private:
     std::unordered_map<const T*, std::unique_ptr<T>> m_objects;
 };
 
-/// The number of live objects of each kind.
+/// The number of live objects of each kind, with the kind's name.
 [[nodiscard]] std::vector<std::pair<const char*, long>> live_objects();
 
-/// After a kernel accessed unallocated memory: synchronising calls report it from then on, as on a device.
+/// Sets an error after a kernel accessed unallocated memory. As on a device, synchronising calls then return it from
+/// now on.
 void set_sticky_error(CUresult status);
 [[nodiscard]] CUresult sticky_error();
-/// Forgets the sticky error, and the device attributes that a test chose.
+/// Forgets the sticky error, and the device attributes that a test has set.
 void forget_state();
 
-/// CUDA_ERROR_NOT_INITIALIZED before cuInit; CUDA_ERROR_INVALID_CONTEXT when this thread has no context.
+/// Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_INVALID_CONTEXT when this thread has no context.
 [[nodiscard]] CUresult require_context();
 [[nodiscard]] long retained_contexts();
 [[nodiscard]] long contexts_of_this_thread();
 
-inline constexpr int k_architecture = 90; ///< used unless a test chose another
+inline constexpr int k_architecture = 90; ///< the architecture, unless a test has set another one
 [[nodiscard]] int device_architecture();
 inline constexpr std::uint64_t k_total_memory = 64ULL << 30;
 inline constexpr unsigned k_max_block = 1024;

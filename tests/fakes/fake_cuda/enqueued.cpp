@@ -1,4 +1,4 @@
-// Work that a stream runs or captures.
+// Driver functions that enqueue work: a stream runs the work, or captures it.
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "modules.hpp"
@@ -94,7 +94,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     params.extra = extra;
     KernelWork work;
     FAKE_CUDA_CHECK(make_kernel(work, params));
-    bool is_programmatic = false; // in a graph it is the edge's type, not an attribute
+    bool is_programmatic = false; // in a graph this is the type of the edge, and not an attribute
     for (unsigned i = 0; i < config->numAttrs; ++i) {
         const CUlaunchAttribute& attribute = config->attrs[i];
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)

@@ -1,10 +1,11 @@
-// cuGetProcAddress: the entry points by name; each call is logged, may fail on request, and holds the lock.
+// cuGetProcAddress, which finds driver functions by name. It returns wrappers: each call is logged, fails if a test
+// wants so, and holds the lock.
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "announcements.hpp"
-#include "device/driver.hpp" // the names that the backend asks for: without one of them here, linking fails
+#include "device/driver.hpp" // the functions that the backend uses: if one is missing here, linking fails
 #include "driver_state.hpp"
 #include "faults.hpp"
 
@@ -26,7 +27,7 @@ constexpr bool releases(std::string_view name)
     return std::ranges::find(k_names, name) != k_names.end();
 }
 
-/// The side effect of a call that a test makes fail.
+/// Does the work that a call still does when a test makes it fail.
 void fail_to(CUresult (*)(CUstream, CUgraph*), CUstream stream, CUgraph* graph)
 {
     static_cast<void>(cuStreamEndCapture(stream, graph));
@@ -61,7 +62,7 @@ struct Entry {
     void* address;
 };
 
-// Entry points that the backend does not use: for tests that make foreign graphs.
+// Driver functions that the backend does not use. Tests use them to make foreign graphs.
 #define FAKE_CUDA_EXTRA(X)                                                                                             \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                   \

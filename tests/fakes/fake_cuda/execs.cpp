@@ -1,4 +1,4 @@
-// Instantiated graphs.
+// Instantiated graphs of the fake driver.
 #include <algorithm>
 #include <map>
 
@@ -10,7 +10,7 @@
 #include "streams.hpp"
 
 struct CUgraphExec_st {
-    std::vector<fake_cuda::Work> works; ///< in order
+    std::vector<fake_cuda::Work> works; ///< the work of all nodes, in the order in which they run
     std::map<CUgraphNode, std::size_t> places;
 };
 
@@ -29,7 +29,7 @@ Handles<CUgraphExec_st>& execs()
     return all;
 }
 
-/// Appends child graphs node by node, so that the exec owns all its work.
+/// Appends the work of a graph. The nodes of a child graph are appended one by one, so that the exec owns all its work.
 void append(CUgraphExec_st& exec, const CUgraph_st& graph)
 {
     for (CUgraphNode node : in_order(graph)) {
@@ -52,7 +52,7 @@ CUresult instantiate(CUgraphExec* exec, CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-/// The exec's work of a node of the original graph; null when handles or kind are wrong.
+/// The exec's work for a node of the original graph. Null when a handle is wrong, or when the node is of another kind.
 template <class Kind>
 Kind* find(CUgraphExec exec, CUgraphNode node)
 {
@@ -61,7 +61,7 @@ Kind* find(CUgraphExec exec, CUgraphNode node)
     return place == exec->places.end() ? nullptr : std::get_if<Kind>(&exec->works[place->second]);
 }
 
-/// Sets a member of that work when the value is valid.
+/// Sets a member of the exec's work for a node, if the new value is valid.
 template <class Kind, class Member>
 CUresult set(CUgraphExec exec, CUgraphNode node, Member Kind::* member, const Member& value, bool is_good)
 {
@@ -104,8 +104,8 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
     return CUDA_SUCCESS;
 }
 
-// Needs no current context, because the stream has one. The documentation does not list CUDA_ERROR_INVALID_CONTEXT for
-// this call.
+// No context must be current, because the stream has one. NVIDIA's documentation does not list
+// CUDA_ERROR_INVALID_CONTEXT for this call.
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     if (!execs().has(exec) || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;

@@ -12,7 +12,7 @@ namespace {
 
 struct Fault {
     std::string entry;
-    long first = 0, times = 0; ///< `first` counts down to 0
+    long first = 0, times = 0; ///< `first` is counted down to 0
     int status = 0;
     bool is_hit = false;
 };
@@ -38,7 +38,7 @@ std::optional<int> enter(const char* entry)
     log.calls.push_back(entry);
     if (!log.fault || (!log.fault->entry.empty() && log.fault->entry != entry)) return std::nullopt;
     Fault& fault = *log.fault;
-    const long age = 1 - --fault.first; // 1 for the first call that fails
+    const long age = 1 - --fault.first; // 1 for the first call that fails, 2 for the next
     if (age < 1 || (fault.times != 0 && age > fault.times)) return std::nullopt;
     fault.is_hit = true;
     return fault.status;

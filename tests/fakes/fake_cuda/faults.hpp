@@ -1,4 +1,4 @@
-// The call log and the fault of fake_cuda.h. The caller must not hold a lock.
+// The call log and the fault of fake_cuda.h. A caller must not hold a lock.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace fake_cuda {
 
-/// Logs a call. Returns the status that the call must fail with, or nullopt.
+/// Logs a call. Returns the status with which the call must fail, or nullopt.
 [[nodiscard]] std::optional<int> enter(const char* entry);
 
 } // namespace fake_cuda

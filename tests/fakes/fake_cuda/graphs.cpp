@@ -1,4 +1,4 @@
-// Making and destroying graphs, lists of their nodes, and their edges.
+// Driver functions that make and destroy graphs, list their nodes, and read and write their edges.
 #include "graphs.hpp"
 
 #include <algorithm>
@@ -130,7 +130,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
             graph->edges, [&](const auto& edge) { return edge.from == from[i] && edge.to == to[i]; });
         if (!fits || !is_new) return CUDA_ERROR_INVALID_VALUE;
     }
-    // A bug of the real driver (measured on 580.159): the first record's data go to all edges of the call.
+    // This imitates a bug of the real driver (measured on 580.159): all edges of a call get the data of the first one.
     for (std::size_t i = 0; i < count; ++i)
         graph->edges.push_back({from[i], to[i], data != nullptr ? data[0] : CUgraphEdgeData{}});
     return CUDA_SUCCESS;

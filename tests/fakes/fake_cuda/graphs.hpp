@@ -1,4 +1,4 @@
-// Graphs and their nodes.
+// Graphs of the fake driver, and their nodes.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 struct CUgraphNode_st {
     CUgraph graph = nullptr;
     fake_cuda::Work work;
-    /// cuGraphKernelNodeGetParams returns pointers into these, valid until the node changes or is destroyed.
+    /// cuGraphKernelNodeGetParams returns these pointers. They are valid until the node changes or is destroyed.
     std::vector<void*> pointers{};
     std::size_t buffer_size = 0;
 };
@@ -23,7 +23,7 @@ struct CUgraph_st {
     };
     std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
     std::vector<Edge> edges;
-    bool is_child = false; ///< the graph belongs to a node of another graph
+    bool is_child = false; ///< whether the graph belongs to a node of another graph
 };
 
 namespace fake_cuda {
@@ -36,17 +36,17 @@ namespace fake_cuda {
 [[nodiscard]] CUgraph create_graph();
 void destroy_graph(CUgraph graph);
 CUgraphNode add_node(CUgraph graph, Work work, std::span<const CUgraphNode> dependencies);
-/// The nodes, each after the nodes that it depends on; empty when the graph has a cycle.
+/// The nodes in an order in which each node comes after the nodes that it depends on. Empty when the graph has a cycle.
 [[nodiscard]] std::vector<CUgraphNode> in_order(const CUgraph_st& graph);
 
-/// The node's work if it is of this kind; null when the handle is dead or the kind is another.
+/// The work of a node, if it is of this kind. Null when the handle is dead or the node is of another kind.
 template <class Kind>
 [[nodiscard]] Kind* work_of(CUgraphNode node)
 {
     return is_node(node) ? std::get_if<Kind>(&node->work) : nullptr;
 }
 
-/// Reads one member of that work.
+/// Reads one member of a node's work.
 template <class Kind, class Member>
 [[nodiscard]] CUresult read(CUgraphNode node, Member Kind::* member, Member* to)
 {

@@ -11,7 +11,7 @@ namespace {
 constexpr Elf64_Half k_cuda_machine = 190; // EM_CUDA
 constexpr std::string_view k_text = ".text.", k_variables = ".nv.global.init";
 
-/// The sections of an image, in the order of their headers.
+/// Writes the sections of an image in the order of their headers.
 class Writer {
 public:
     Writer() { m_sections.emplace_back(); }
@@ -72,7 +72,8 @@ private:
         elf.e_type = ET_EXEC;
         elf.e_machine = k_cuda_machine;
         elf.e_version = EV_CURRENT;
-        // The form that ptxas of CUDA 12 writes: the architecture in the low byte, and the virtual one in the third.
+        // As ptxas of CUDA 12 writes the flags: the architecture is in the low byte, the virtual architecture in the
+        // third byte.
         elf.e_flags = static_cast<Elf64_Word>(architecture | 0x500 | architecture << 16);
         elf.e_ehsize = sizeof(Elf64_Ehdr);
         elf.e_shentsize = sizeof(Elf64_Shdr);
@@ -84,7 +85,7 @@ private:
     std::vector<Section> m_sections;
 };
 
-/// Symbols and their names.
+/// The table of symbols, and the table of their names.
 struct Symbols {
     std::string names = std::string(1, '\0');
     std::vector<Elf64_Sym> symbols = std::vector<Elf64_Sym>(1);
@@ -103,7 +104,7 @@ struct Symbols {
     }
 };
 
-/// Reads the sections of a file whose headers were checked.
+/// Reads the sections of a file whose headers are already checked.
 class Reader {
 public:
     explicit Reader(const void* data) : m_data(static_cast<const std::byte*>(data))

@@ -1,5 +1,5 @@
-// The fake's device code: an ELF file in the form of a cubin, so that code that reads and cuts cubins works on it. A
-// kernel's .text section holds the kinds of its arguments as text, in place of instructions.
+// The device code of the fake driver. It is an ELF file in the form of a cubin, so that the library can read and cut
+// it. A kernel's .text section holds the kinds of its arguments as text, in place of instructions.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct Image {
 };
 
 [[nodiscard]] std::vector<std::byte> write_image(const Image& image);
-/// Returns nullopt when the bytes are not an image. `data` has no length, like cuModuleLoadData's.
+/// Reads an image. Returns nullopt when the bytes are not an image. As in cuModuleLoadData, the length of `data` is not
+/// given.
 [[nodiscard]] std::optional<Image> read_image(const void* data);
 /// The size in bytes of the image at `data`, which read_image accepted.
 [[nodiscard]] std::size_t size_of_image(const void* data);

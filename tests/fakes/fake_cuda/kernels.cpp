@@ -9,7 +9,7 @@
 namespace fake_cuda {
 namespace {
 
-/// i32 elements; an access past the allocation is remembered.
+/// The i32 elements of an argument. An access past the end of the allocation is noted.
 class Elements {
 public:
     explicit Elements(CUdeviceptr address) : m_bytes(fake_cuda::memory().rest(address)) {}
@@ -44,8 +44,8 @@ std::uint64_t count_of(const Arguments& args)
     return std::min<std::uint64_t>(args.items, count < 0 ? 0 : static_cast<std::uint64_t>(count));
 }
 
-/// A kernel that changes each element of its first memory argument, using only the other arguments' elements with the
-/// same index; the last value is the number of elements.
+/// A kernel that changes each element of its first memory argument. For an element it reads only the elements of the
+/// other arguments with the same index. The last value argument is the number of elements.
 template <class Change>
 std::function<bool(const Arguments&)> each(Change change)
 {

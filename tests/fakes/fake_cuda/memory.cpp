@@ -9,11 +9,12 @@
 namespace fake_cuda {
 namespace {
 
-constexpr std::size_t k_range = 16ULL << 40; // only addresses; a shadow of one tebibyte fits
+constexpr std::size_t k_range = 16ULL << 40; // bytes of addresses without memory; enough for a shadow of one tebibyte
 constexpr std::size_t k_least_range = 64ULL << 30;
 constexpr std::size_t k_page = 4096;
 
-/// Reserves less when the system has less: ThreadSanitizer leaves a program some hundreds of gigabytes.
+/// Reserves a smaller range when the system has no room for it: ThreadSanitizer leaves a program only some hundreds of
+/// gigabytes.
 std::span<std::byte> reserve_range()
 {
     for (std::size_t size = k_range; size >= k_least_range; size /= 2) {
@@ -52,7 +53,8 @@ CUdeviceptr Memory::allocate(std::size_t size, MemoryKind kind, std::size_t alig
 
 CUdeviceptr Memory::reserve_at(CUdeviceptr start, std::size_t size)
 {
-    // The address is only a hint. With a fixed address outside the program's range, ThreadSanitizer ends the program.
+    // The address is only a hint: if a fixed address was outside the range of the program, ThreadSanitizer would end
+    // it.
     constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* const range = ::mmap(pointer_to<void>(start), size, PROT_READ | PROT_WRITE, k_flags, -1, 0);
     if (range == MAP_FAILED) return 0;
@@ -77,7 +79,7 @@ bool Memory::free(CUdeviceptr start, MemoryKind kind)
 {
     const auto found = m_allocations.find(start);
     if (found == m_allocations.end() || found->second.kind != kind) return false;
-    // Gives whole pages back to the system.
+    // Returns whole pages to the system.
     const CUdeviceptr first = round_up(start, k_page), end = (start + found->second.size) / k_page * k_page;
     if (kind == MemoryKind::reserved && !is_in_range(start))
         ::munmap(pointer_to<void>(start), found->second.size);
@@ -106,7 +108,7 @@ std::span<std::byte> Memory::rest(CUdeviceptr address) const
 
 bool Memory::holds(CUdeviceptr address, std::size_t size) const
 {
-    // Only shadows get such addresses (far_addresses.hpp), so an address without an allocation is stale.
+    // Only shadows get addresses in this range (far_addresses.hpp), so such an address without an allocation is stale.
     const bool is_far = address >= 1ULL << 44 && address < 1ULL << 46;
     if (is_in_range(address) || is_far || around(address) != nullptr) return rest(address).size() >= size;
     return address != 0;

@@ -1,4 +1,5 @@
-// Device memory: host memory in a range of addresses that are never reused, so that a stale pointer is noticed.
+// The fake's device memory. It is host memory in a range of addresses that are never used again, so that a stale
+// pointer is noticed.
 #pragma once
 
 #include <array>
@@ -14,9 +15,9 @@ enum class MemoryKind : unsigned char {
     device,
     host,
     reserved,
-    inner, ///< belongs to a module or a graph
+    inner, ///< memory that belongs to a module or a graph
     managed,
-    registered ///< registered memory of the process
+    registered ///< host memory that the process has registered
 };
 
 struct Allocation {
@@ -32,13 +33,14 @@ struct Allocation {
 
 class Memory {
 public:
-    /// Returns 0 when out of memory.
+    /// Allocates memory. Returns 0 when there is no memory left.
     [[nodiscard]] CUdeviceptr allocate(std::size_t size, MemoryKind kind, std::size_t alignment = 512);
-    /// Reserves addresses at exactly `start`, like a driver that follows the hint; returns 0 when they are taken.
+    /// Reserves addresses exactly at `start`, as a driver does that follows the hint. Returns 0 when these addresses
+    /// are in use.
     [[nodiscard]] CUdeviceptr reserve_at(CUdeviceptr start, std::size_t size);
     /// Registers memory of the process. Returns false when some of it is registered already.
     bool add_registered(CUdeviceptr start, std::size_t size);
-    /// Returns false when no allocation of this kind starts at `start`.
+    /// Frees an allocation. Returns false when no allocation of this kind starts at `start`.
     bool free(CUdeviceptr start, MemoryKind kind);
     /// The live allocation that contains the address.
     [[nodiscard]] const Allocation* around(CUdeviceptr address) const;
@@ -52,7 +54,7 @@ public:
 private:
     [[nodiscard]] bool is_in_range(CUdeviceptr address) const { return address >= m_begin && address < m_end; }
     CUdeviceptr m_begin = 0, m_next = 0, m_end = 0;
-    std::size_t m_used = 0; ///< bytes, without reservations
+    std::size_t m_used = 0; ///< bytes of all allocations, without reservations
     std::map<CUdeviceptr, Allocation> m_allocations;
     std::array<long, 6> m_counts{};
 };

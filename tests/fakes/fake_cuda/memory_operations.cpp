@@ -1,5 +1,6 @@
-// Batches of memory operations: waits and writes of single words. All work is done at once, so a wait that does not
-// hold at once never will: a device would hang; this one reports CUDA_ERROR_LAUNCH_TIMEOUT from then on.
+// Batches of memory operations: waits and writes of single words. All work is done at once. So if the condition of a
+// wait is not true at once, it never becomes true: a device would hang, but the fake returns CUDA_ERROR_LAUNCH_TIMEOUT
+// from then on.
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "streams.hpp"
@@ -7,7 +8,7 @@
 namespace fake_cuda {
 namespace {
 
-constexpr unsigned k_most = 255; // cuStreamBatchMemOp: "must be less than 256"
+constexpr unsigned k_most = 255; // the limit of cuStreamBatchMemOp, "must be less than 256"
 
 bool is_64(CUstreamBatchMemOpType type)
 {

@@ -149,7 +149,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 {
     if (!is_function(function)) return CUDA_ERROR_INVALID_HANDLE;
     if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_MAX)
-        return CUDA_ERROR_INVALID_VALUE; // the other attributes are read-only
+        return CUDA_ERROR_INVALID_VALUE; // all other attributes are read-only
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && (value < 0 || value > k_largest_shared))
         return CUDA_ERROR_INVALID_VALUE;
     function->attributes[attribute] = value;
@@ -179,7 +179,7 @@ CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t*
     return CUDA_SUCCESS;
 }
 
-// The fake has no libraries, so a CUkernel is never valid.
+// There are no libraries in the fake driver, so a CUkernel is never valid.
 CUresult cuKernelGetFunction(CUfunction*, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }
 CUresult cuLibraryGetModule(CUmodule*, CUlibrary) { return CUDA_ERROR_INVALID_HANDLE; }
 CUresult cuKernelGetLibrary(CUlibrary*, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }

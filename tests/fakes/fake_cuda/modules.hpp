@@ -1,4 +1,4 @@
-// Loaded device code.
+// Device code that was loaded into the fake driver.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ struct CUfunc_st {
         fake_cuda::ArgumentKind kind = fake_cuda::ArgumentKind::value;
         std::size_t offset = 0, size = 0;
     };
-    std::vector<Argument> arguments; ///< without shared memory
+    std::vector<Argument> arguments; ///< the arguments, without shared memory
     std::map<CUfunction_attribute, int> attributes;
-    fake_cuda::BulkRun bulk; ///< set instead of `kernel`
+    fake_cuda::BulkRun bulk; ///< if it is set, it runs in place of `kernel`
 
     [[nodiscard]] std::size_t buffer_size() const
     {
@@ -41,7 +41,7 @@ struct CUmod_st {
 namespace fake_cuda {
 
 [[nodiscard]] long live_modules();
-/// Whether the handle is a function of a loaded module.
+/// Whether the handle belongs to a function of a loaded module.
 [[nodiscard]] bool is_function(CUfunction function);
 
 } // namespace fake_cuda

@@ -1,4 +1,4 @@
-// Nodes that own child graphs or memory.
+// Driver functions for nodes that own child graphs or memory.
 #include <map>
 
 #include "graphs.hpp"

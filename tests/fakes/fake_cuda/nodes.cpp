@@ -1,4 +1,4 @@
-// Adds nodes of each kind, and reads them.
+// Driver functions that add nodes of each kind, and read them.
 #include <cstring>
 
 #include "fake_cuda.h"
@@ -10,7 +10,7 @@
 namespace fake_cuda {
 namespace {
 
-/// Adds a node to a live graph, after live nodes of it.
+/// Adds a node to a graph, with dependencies on other nodes. The graph and these nodes must be live.
 CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, Work work)
 {
     if (!is_graph(graph)) return CUDA_ERROR_INVALID_VALUE;
@@ -22,7 +22,7 @@ CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
     return CUDA_SUCCESS;
 }
 
-/// The attribute's number; a driver may know more numbers than the header's type.
+/// The number of an attribute. A driver may have more attributes than the header's type.
 std::uint32_t number_of(const CUlaunchAttributeID& id)
 {
     std::uint32_t number = 0;

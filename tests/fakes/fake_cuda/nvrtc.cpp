@@ -1,4 +1,4 @@
-// NVRTC for the fake's programs (source.hpp). The fake driver's library is also the NVRTC library.
+// NVRTC for programs of the fake driver (source.hpp). One library is both the fake driver and NVRTC.
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -24,7 +24,8 @@ Handles<_nvrtcProgram>& programs()
     return all;
 }
 
-/// The architecture in "--gpu-architecture=sm_90" or "-arch=sm_90a", or the device's when no option names one.
+/// The architecture that an option names ("--gpu-architecture=sm_90" or "-arch=sm_90a"). If no option does, it is the
+/// device's.
 int architecture_of(int count, const char* const* options)
 {
     int architecture = k_architecture;

@@ -1,6 +1,6 @@
 // External semaphores: timelines on the host, which a test makes, sets and reads (fake_cuda.h). All work is done at
-// once. A wait for a value that is not reached would hang on a device; here it gives CUDA_ERROR_LAUNCH_TIMEOUT from
-// then on. So does a signal that does not count upwards, which Vulkan forbids: this shows a repeated signal.
+// once. If a wait's value is not reached, a device would hang; the fake returns CUDA_ERROR_LAUNCH_TIMEOUT from then on.
+// It also does so after a signal that does not count upwards, which Vulkan forbids. So a repeated signal is noticed.
 #include "semaphores.hpp"
 
 #include <span>

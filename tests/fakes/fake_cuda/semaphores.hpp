@@ -1,11 +1,11 @@
-// Operations on external semaphores by nodes and streams.
+// Operations of nodes and streams on external semaphores.
 #pragma once
 
 #include "work.hpp"
 
 namespace fake_cuda {
 
-/// Sets new parameters of an instantiated node; the number of semaphores must stay the same.
+/// Changes the parameters of an instantiated node. The number of semaphores must stay the same.
 [[nodiscard]] CUresult change(SignalWork& work, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS& params);
 [[nodiscard]] CUresult change(SemaphoreWaitWork& work, const CUDA_EXT_SEM_WAIT_NODE_PARAMS& params);
 

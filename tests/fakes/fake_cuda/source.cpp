@@ -7,7 +7,8 @@
 namespace fake_cuda {
 namespace {
 
-/// Returns an error line for the log; empty when the kernel is right.
+/// Reads a kernel's declaration into the image. Returns an error line for the log, or an empty text if the declaration
+/// is right.
 std::string read_kernel(std::istringstream& words, Image& image)
 {
     std::string name, kind, argument, kinds;

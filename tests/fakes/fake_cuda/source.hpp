@@ -14,7 +14,7 @@ namespace fake_cuda {
 
 struct Compiled {
     Image image;
-    std::string log; ///< the error, e.g. "line 7: ..."; empty when it compiled
+    std::string log; ///< the first error, e.g. "line 7: ..."; empty if the program is right
 };
 [[nodiscard]] Compiled compile_source(const std::string& source, int architecture);
 

@@ -1,4 +1,4 @@
-// The fake CUDA driver for tests. Its path is in WARMGRAPH_FAKE_CUDA (warmgraph_fake_cuda_test).
+// Controls the fake CUDA driver in tests. WARMGRAPH_FAKE_CUDA is the path of its library (warmgraph_fake_cuda_test).
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace warmgraph::test {
 
-/// Controls the fake driver, which is one per process.
+/// Controls the fake driver. A process has only one.
 class FakeCuda {
 public:
-    /// `library`: the path of the fake, or of a copy, which is a separate driver.
+    /// `library`: the path of the fake driver, or of a copy of it, which is then a separate driver.
     explicit FakeCuda(const std::string& library = WARMGRAPH_FAKE_CUDA)
         : m_library(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL))
     {
         if (m_library == nullptr) throw std::runtime_error(::dlerror());
-        ::setenv("WARMGRAPH_WARM_UP", "0", 1); // the calls of a second thread would be counted with the test's
+        ::setenv("WARMGRAPH_WARM_UP", "0", 1); // off, because calls of a second thread would be counted, too
         reset();
     }
 
-    /// The driver, NVRTC and CUPTI in one library.
+    /// Options that use one library as the driver, NVRTC and CUPTI.
     [[nodiscard]] static backends::CudaOptions options()
     {
         return {WARMGRAPH_FAKE_CUDA, WARMGRAPH_FAKE_CUDA, WARMGRAPH_FAKE_CUDA};
@@ -39,7 +39,7 @@ public:
     {
         find<decltype(::fake_cuda_fail_at)>("fake_cuda_fail_at")(call, status);
     }
-    /// Fails calls as fake_cuda_fail() does; 0 times means for ever.
+    /// Makes calls fail as fake_cuda_fail() does. If `times` is 0, all later calls fail.
     void fail(const std::string& entry, long first, long times, CUresult status) const
     {
         find<decltype(::fake_cuda_fail)>("fake_cuda_fail")(entry.c_str(), first, times, status);
@@ -52,14 +52,14 @@ public:
         for (long i = 0; i < calls(); ++i) count += call(i) == entry ? 1 : 0;
         return count;
     }
-    /// The name of the call `index`, from 0; empty when there is no such call.
+    /// The name of the function in call number `index`, which counts from 0. Empty when there is no such call.
     [[nodiscard]] std::string call(long index) const
     {
         const char* const name = find<decltype(::fake_cuda_call)>("fake_cuda_call")(index);
         return name != nullptr ? name : "";
     }
-    /// The positions of the calls to make fail in turn (1 is the first), chosen from the calls so far: the first 200,
-    /// every seventh of the others, and the first two and the last of each entry point.
+    /// The numbers of the calls that a test makes fail in turn (1 is the first call). They are chosen from the calls so
+    /// far: the first 200, every seventh of the others, and the first two and the last of each entry point.
     [[nodiscard]] std::vector<long> fault_positions() const
     {
         std::map<std::string, std::vector<long>> by_entry;
@@ -71,9 +71,9 @@ public:
         for (const auto& [entry, all] : by_entry) chosen.insert({all.front(), all[all.size() > 1 ? 1 : 0], all.back()});
         return {chosen.begin(), chosen.end()};
     }
-    /// The live objects by kind.
+    /// The numbers of live objects by kind, as a text.
     [[nodiscard]] std::string live() const { return find<decltype(::fake_cuda_live_text)>("fake_cuda_live_text")(); }
-    /// An external semaphore that counts upwards; it lives as long as the pointer.
+    /// Makes an external semaphore that counts upwards. It lives as long as the pointer.
     [[nodiscard]] std::shared_ptr<void> semaphore(std::uint64_t value) const
     {
         auto* const destroy = find<decltype(::fake_cuda_destroy_semaphore)>("fake_cuda_destroy_semaphore");
@@ -102,8 +102,8 @@ public:
     {
         find<decltype(::fake_cuda_set_driver_version)>("fake_cuda_set_driver_version")(version);
     }
-    /// Whether devices that are opened from now on run the backend's kernels for bulk memory work: those from their
-    /// text, or those from the fat binary too.
+    /// Which kernels for bulk memory work load and run on devices that are opened from now on: none, those of their
+    /// text, or also those of a fat binary.
     enum class Kernels : std::uint8_t { refused, as_text, as_text_and_fatbin };
     void take_bulk_kernels(Kernels taken) const
     {
@@ -112,7 +112,7 @@ public:
     void take_bulk_kernels(bool taken) const { take_bulk_kernels(taken ? Kernels::as_text : Kernels::refused); }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
-    /// An entry point of the driver, found like any user of the driver finds it.
+    /// Finds a driver function as any user of the driver does.
     template <class Function>
     [[nodiscard]] Function* entry(const char* name) const
     {
@@ -133,7 +133,7 @@ private:
     void* m_library;
 };
 
-/// The conformance suite's kernels (fake_cuda/source.hpp).
+/// A program with the kernels of the conformance suite (for the syntax see fake_cuda/source.hpp).
 inline constexpr const char* k_fake_cuda_program = "kernel iota(memory x, value n)\n"
                                                    "kernel add_scalar(memory x, value amount, value n)\n"
                                                    "kernel scale(memory x, value factor, value n)\n"

@@ -28,7 +28,7 @@ void merge(std::vector<CUgraphNode>& frontier, const std::vector<CUgraphNode>& o
     }
 }
 
-/// Whether every node leads to `frontier`.
+/// Whether each node of the graph leads to a node in `frontier`.
 bool is_joined(const CUgraph_st& graph, const std::vector<CUgraphNode>& frontier)
 {
     std::set<CUgraphNode> ends(frontier.begin(), frontier.end());
@@ -36,7 +36,7 @@ bool is_joined(const CUgraph_st& graph, const std::vector<CUgraphNode>& frontier
     return std::ranges::all_of(graph.nodes, [&](const auto& node) { return ends.contains(node.get()); });
 }
 
-/// Removes all streams from the capture.
+/// Ends the capture in all its streams.
 void leave(const CaptureState& capture)
 {
     for (const auto& [handle, stream] : streams().objects()) {
@@ -119,7 +119,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
         stream->capture->is_broken = true;
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (event->capture->graph == nullptr) return CUDA_ERROR_INVALID_VALUE; // the event's capture has ended
+    if (event->capture->graph == nullptr) return CUDA_ERROR_INVALID_VALUE; // the capture with the event has ended
     if (!streams().has(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (is_capturing(stream) && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     stream->capture = event->capture;

@@ -9,16 +9,17 @@
 
 namespace fake_cuda {
 
-/// A graph under construction, shared by the stream that began the capture and those forked from it.
+/// The graph that a capture builds. The stream that began the capture shares it with the streams that were forked from
+/// it.
 struct CaptureState {
     CUgraph graph = nullptr;
     CUstream origin = nullptr;
-    bool is_broken = false; ///< a call was made that a capture does not allow
+    bool is_broken = false; ///< whether a call was made that is not allowed in a capture
 };
 
 [[nodiscard]] long live_streams();
 [[nodiscard]] long live_events();
-/// True for the default streams too.
+/// Whether the handle is a stream. The default streams count, too.
 [[nodiscard]] bool is_stream(CUstream stream);
 [[nodiscard]] bool is_event(CUevent event);
 [[nodiscard]] bool is_capturing(CUstream stream);
@@ -30,10 +31,10 @@ struct CaptureState {
 
 struct CUstream_st {
     std::shared_ptr<fake_cuda::CaptureState> capture;
-    std::vector<CUgraphNode> frontier; ///< the nodes that the next captured work depends on
+    std::vector<CUgraphNode> frontier; ///< the nodes on which the next captured work depends
 };
 
 struct CUevent_st {
-    std::shared_ptr<fake_cuda::CaptureState> capture; ///< null: recorded outside a capture, or never
+    std::shared_ptr<fake_cuda::CaptureState> capture; ///< the capture in which it was recorded; null if there was none
     std::vector<CUgraphNode> frontier;
 };

@@ -1,4 +1,4 @@
-// Texture objects: small numbers, as in the driver. No kernel here reads one.
+// Texture objects. As in the driver, their handles are small numbers. No kernel of the fake reads a texture.
 #include <set>
 
 #include "driver_state.hpp"

@@ -1,5 +1,5 @@
-// Book-keeping of address reservations and of the memory that is mapped into them. Each address has its own host
-// memory, so a physical chunk that is mapped twice has two copies of its bytes; no test needs one copy.
+// Keeps account of address reservations and of the memory that is mapped into them. Each address has its own host
+// memory. So if a physical chunk is mapped twice, its bytes exist twice, which no test notices.
 #include <map>
 
 #include "driver_state.hpp"
@@ -15,7 +15,7 @@ struct Mapping {
     CUmemGenericAllocationHandle physical = 0;
 };
 
-std::map<CUmemGenericAllocationHandle, std::size_t> g_physical; ///< sizes of the chunks that are not released
+std::map<CUmemGenericAllocationHandle, std::size_t> g_physical; ///< sizes of the chunks that are not released yet
 std::map<CUdeviceptr, Mapping> g_mappings;
 CUmemGenericAllocationHandle g_next = 1;
 
@@ -60,7 +60,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t
     if (size == 0 || size % k_granularity != 0) return CUDA_ERROR_INVALID_VALUE;
     if (wish != 0 && wish % k_granularity == 0) {
         *address = memory().reserve_at(wish, size);
-        if (*address != 0) return CUDA_SUCCESS; // otherwise any address: the wish is a hint
+        if (*address != 0) return CUDA_SUCCESS; // if the wish cannot be met, any address is given: the wish is a hint
     }
     *address = memory().allocate(size, MemoryKind::reserved, alignment > k_granularity ? alignment : k_granularity);
     return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -85,7 +85,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, con
     return CUDA_SUCCESS;
 }
 
-// Mappings keep the memory alive, as with the driver.
+// As in the driver, the memory stays alive while it is mapped.
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     return g_physical.erase(handle) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -8,10 +8,10 @@
 namespace fake_cuda {
 namespace {
 
-/// One side of a copy.
+/// One side of a copy (source or destination).
 struct Box {
     CUdeviceptr start = 0;
-    std::size_t row = 0, slice = 0; ///< bytes between the starts of rows, and of slices
+    std::size_t row = 0, slice = 0; ///< distances in bytes from one row to the next, and from one slice to the next
 };
 
 Box source_of(const CUDA_MEMCPY3D& copy)
@@ -183,7 +183,7 @@ void run(const Work& work)
     if (const auto* child = std::get_if<ChildWork>(&work)) {
         for (CUgraphNode node : in_order(*child->graph)) run(node->work);
     }
-    // Events, and memory that a graph allocates and frees: no effect, because all work is done at once.
+    // Events, and memory that a graph allocates and frees, have no effect here, because all work is done at once.
 }
 
 } // namespace fake_cuda

@@ -1,4 +1,4 @@
-// The work of a node, or of a stream.
+// The work that a node or a stream does.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct KernelWork {
     CUfunction function = nullptr;
     std::array<unsigned, 3> grid{}, block{};
     unsigned shared = 0;
-    bool is_packed = false;                                       ///< the launch passed its arguments as `extra`
-    std::vector<std::byte> buffer;                                ///< the arguments at their offsets
+    bool is_packed = false;                                       ///< whether the launch had its arguments in `extra`
+    std::vector<std::byte> buffer;                                ///< that buffer, with each argument at its offset
     std::map<std::uint32_t, CUlaunchAttributeValue> attributes{}; // by CUlaunchAttributeID
 };
 
@@ -43,7 +43,7 @@ struct HostWork {
     CUDA_HOST_NODE_PARAMS params{};
 };
 
-/// Owned by the node's graph.
+/// A child graph. The graph of the node owns it.
 struct ChildWork {
     CUgraph graph = nullptr;
 };
@@ -74,19 +74,20 @@ struct SemaphoreWaitWork {
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, RecordWork, WaitWork, HostWork, ChildWork,
                           AllocateWork, FreeWork, BatchWork, SignalWork, SemaphoreWaitWork>;
 
-/// Reads the arguments of a launch. CUDA_ERROR_INVALID_VALUE for launches that the driver refuses: no function, no or
-/// too large dimensions, more shared memory than the function may have, a buffer of another size.
+/// Reads the arguments of a launch. Returns CUDA_ERROR_INVALID_VALUE for a launch that the driver refuses: without a
+/// function, with dimensions that are zero or too large, with more shared memory than the function may have, or with a
+/// buffer of another size.
 [[nodiscard]] CUresult make_kernel(KernelWork& work, const CUDA_KERNEL_NODE_PARAMS& params);
 [[nodiscard]] CUDA_MEMCPY3D linear_copy(CUdeviceptr to, CUdeviceptr from, std::size_t size);
-/// Fails when the driver would refuse the sizes or kinds, or when the memory is not allocated.
+/// Checks a copy. Fails when the driver would refuse its sizes or kinds, or when its memory is not allocated.
 [[nodiscard]] CUresult check(const CUDA_MEMCPY3D& copy);
 [[nodiscard]] CUresult check(const CUDA_MEMSET_NODE_PARAMS& fill);
 
 [[nodiscard]] CUresult make_batch(BatchWork& work, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
 
-/// Runs the batch. A wait that does not hold becomes the context's sticky error.
+/// Runs a batch of memory operations. If a wait's condition is not true, this becomes the sticky error of the context.
 void run_batch(const BatchWork& work);
-/// Runs the work at once. Access to unallocated memory becomes the context's sticky error, as on a device.
+/// Runs the work at once. As on a device, an access to unallocated memory becomes the sticky error of the context.
 void run(const Work& work);
 
 } // namespace fake_cuda

@@ -1,4 +1,5 @@
-// The system's OpenCL loader with one changed function, which fails on request. $WARMGRAPH_OPENCL names it.
+// The system's OpenCL loader with one function changed: it fails if a test wants so. Tests put the path of this library
+// into $WARMGRAPH_OPENCL.
 #pragma once
 
-extern "C" int warmgraph_next_build_gives; ///< result of the next clBuildProgram; 0: the system's
+extern "C" int warmgraph_next_build_gives; ///< the result of the next clBuildProgram; with 0, the system's runs

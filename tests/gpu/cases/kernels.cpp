@@ -1,4 +1,4 @@
-// Launch attributes and forms of parameters.
+// Cases about launch attributes and forms of parameters.
 #include <cstring>
 
 #include "../case.hpp"
@@ -148,7 +148,7 @@ extern "C" __global__ void add_one(const float* x, float* y) { int i = blockIdx.
             }};
 }
 
-/// A struct of 8 KiB with pointers in the middle: one to the end of x, and one to the start of y.
+/// A struct of 8 KiB with two pointers in the middle: one to the end of x, and one to the start of y.
 struct Big {
     std::int64_t before[500] = {};
     float* x_end = nullptr;
@@ -204,7 +204,7 @@ extern "C" __global__ void scale(const float* x, float* y, float factor, int n) 
             }};
 }
 
-/// TMA: the tensor's address lies inside an opaque 128-byte map that the driver encodes.
+/// With TMA, the address of a tensor is inside an opaque map of 128 bytes, which the driver encodes.
 Case tensor_map()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -242,7 +242,8 @@ extern "C" __global__ void load(__grid_constant__ const Map map, float* y) {
             }};
 }
 
-/// An integer whose value is the address of live, undeclared memory: taken for a pointer and refused.
+/// An integer has the value of an address in undeclared memory that is in use. The library takes it for a pointer and
+/// refuses the call.
 Case integer_like_an_address()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -285,7 +286,8 @@ extern "C" __global__ void shift(const float* x, float* y, int position, int n) 
             }};
 }
 
-/// A generator whose state is a declared scalar (seed) and a state region (counter) that every call advances (A12).
+/// A random-number generator. Its seed is a declared scalar, and its counter is a state, which every call advances
+/// (A12).
 Case random_numbers()
 {
     auto code = std::make_shared<LazyModule>(R"(

@@ -1,4 +1,4 @@
-// Kernels of NVIDIA's libraries, which load their modules themselves.
+// Cases with kernels of NVIDIA's libraries, which load their modules themselves.
 #include <array>
 #include <stdexcept>
 
@@ -12,7 +12,8 @@ namespace warmgraph::test {
 
 namespace {
 
-/// A library's functions by name, found at run time: without the library the test binary runs and fails clearly.
+/// Finds a library's functions by name at run time. Without the library, the test binary still starts and reports a
+/// clear error.
 class Library {
 public:
     explicit Library(std::initializer_list<const char*> names)
@@ -43,7 +44,7 @@ void expect_ok(int status, const char* call)
 
 struct Gemm {
     std::uint64_t m, n, k;
-    int split; ///< 1: the heuristics' choice; more: the number of parts of k, which are summed from a workspace
+    int split; ///< 1: the algorithm that the heuristics choose; more: the number of parts of k that are summed
 };
 constexpr std::array<Gemm, 10> k_gemms{{{64, 64, 64, 1},
                                         {128, 1, 256, 1},
@@ -57,7 +58,7 @@ constexpr std::array<Gemm, 10> k_gemms{{{64, 64, 64, 1},
                                         {1280, 8, 2560, 2}}};
 constexpr std::uint64_t k_workspace = 32ULL << 20;
 
-/// One product y = a * b in bf16 with f32 accumulation, through the interface that frameworks use.
+/// One product y = a * b in bf16 with f32 accumulation, made through the interface that frameworks use.
 class Product {
 public:
     Product(const Gemm& gemm, const Library& lt) : m_lt(lt), m_gemm(gemm)
@@ -114,7 +115,7 @@ private:
             throw std::runtime_error("cuBLASLt has no algorithm that splits k for this product: choose another shape");
     }
 
-    /// Whether the algorithm sums `split` parts of k and supports this product; if so, it is used.
+    /// If the algorithm can sum `split` parts of k and supports this product, uses it and returns true.
     bool takes_split(cublasLtMatmulAlgo_t algo)
     {
         const auto configure = WG_FIND(m_lt, cublasLtMatmulAlgoConfigSetAttribute);
@@ -126,13 +127,14 @@ private:
             WG_FIND(m_lt, cublasLtMatmulAlgoCheck)(handle(m_lt), m_operation, m_a, m_b, m_y, m_y, &algo, &checked) !=
                 CUBLAS_STATUS_SUCCESS)
             return false;
-        // The parts lie in the workspace until they are summed, so an algorithm without a workspace splits nothing.
+        // The parts are stored in the workspace until they are summed. So an algorithm without a workspace does not
+        // split the sum.
         if (checked.workspaceSize == 0 || checked.workspaceSize > k_workspace) return false;
         m_algo = algo;
         return true;
     }
 
-    /// Tries every algorithm for these types, with each of its tiles and stages.
+    /// Tries every algorithm for these types, with each of its tile and stage settings.
     bool find_split()
     {
         constexpr auto bf = CUDA_R_16BF;
@@ -165,7 +167,7 @@ private:
         if (WG_FIND(m_lt, cublasLtMatmulAlgoCapGetAttribute)(&algo, which, values.data(), sizeof values, &written) !=
                 CUBLAS_STATUS_SUCCESS ||
             written == 0)
-            return {0}; // undefined, i.e. the algorithm's default
+            return {0}; // 0 means undefined: the algorithm then uses its default
         return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(written / sizeof values[0])};
     }
 
@@ -209,7 +211,7 @@ const Library& cudnn()
     return library;
 }
 
-/// 8 images of 32 x 28 x 28 through 64 filters of 3 x 3, in f32.
+/// A convolution in f32: 8 images of 32 x 28 x 28 through 64 filters of 3 x 3.
 class Convolution {
 public:
     static constexpr std::int64_t k_x = 8LL * 32 * 28 * 28, k_w = 64LL * 32 * 9, k_y = 8LL * 64 * 28 * 28;

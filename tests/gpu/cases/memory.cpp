@@ -1,4 +1,5 @@
-// Copies, fills, allocations, host functions, waits and writes of words; and objects that a new process cannot have.
+// Cases with copies, fills, allocations, host functions, and waits and writes of words; also with objects that a new
+// process cannot have.
 #include <atomic>
 
 #include "../case.hpp"
@@ -46,7 +47,7 @@ Case copies_in_three_dimensions()
             }};
 }
 
-/// Memory that the captured work allocates and frees in stream order becomes arena.
+/// The captured work allocates and frees memory in stream order. In the entry, this memory becomes a part of the arena.
 Case stream_ordered_allocation()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -74,7 +75,7 @@ void count(void* data) { static_cast<std::atomic<int>*>(data)->fetch_add(1); }
 
 Case host_function_by_name()
 {
-    // Every process registers it, even one that only replays, because the entry contains the name.
+    // Every process registers the function, even one that only replays, because the entry has only the function's name.
     register_host_function("count", count, &counter());
     return {.name = "host_function_by_name", .memory = one_to_one(), .work = [](Recorder& r) {
                 const Native& native = Native::instance();
@@ -85,7 +86,7 @@ Case host_function_by_name()
             }};
 }
 
-/// Words that the stream writes and waits for, between two kernels.
+/// Between two kernels, the stream writes words and waits for words.
 Case memory_operations()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -122,7 +123,7 @@ extern "C" __global__ void finish(float* y, const unsigned* flags) {
             }};
 }
 
-/// y = x + the texture's value. The assembly is tex1Dfetch's; NVRTC needs no header for it.
+/// y = x + the texture's value. The assembly is that of tex1Dfetch, so that NVRTC needs no header.
 constexpr const char* k_fetch = R"(
 extern "C" __global__ void fetch(const float* x, float* y, unsigned long long texture) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -132,7 +133,7 @@ extern "C" __global__ void fetch(const float* x, float* y, unsigned long long te
     y[i] = x[i] + a;
 })";
 
-/// A texture over its own linear memory, which holds start, start + step ...
+/// A texture over linear memory of its own, with the contents start, start + step, ...
 CUtexObject make_texture(float start, float step)
 {
     const Native& native = Native::instance();
@@ -147,7 +148,7 @@ CUtexObject make_texture(float start, float step)
     native.check(native.driver().cuMemcpy(resource.res.linear.devPtr, reinterpret_cast<CUdeviceptr>(contents.data()),
                                           k_count * 4),
                  "cuMemcpy");
-    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // readers do not wait for this copy
+    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // because readers do not wait
     const CUDA_TEXTURE_DESC how{};
     CUtexObject made = 0;
     native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&made, &resource, &how, nullptr),
@@ -161,7 +162,7 @@ void fetch(Recorder& r, LazyModule& code, std::uint64_t texture)
     Native::instance().launch(native_stream(r.stream()), code["fetch"], k_count / 256, 256, {&x, &y, &texture});
 }
 
-/// A texture's handle is invalid in another process.
+/// A texture's handle, which is invalid in another process.
 Case texture_object()
 {
     auto code = std::make_shared<LazyModule>(k_fetch);
@@ -177,8 +178,8 @@ Case texture_object()
             .refusal = "texture"};
 }
 
-/// Each process passes its own handle. The first handle of a process is live in the replaying process too, but with
-/// other contents: a replay with the stored handle would read those.
+/// Each process passes its own texture handle. The recorded handle also exists in the replaying process, but for other
+/// contents: a replay that used the recorded handle would give wrong results.
 Case texture_by_its_handle()
 {
     auto code = std::make_shared<LazyModule>(k_fetch);
@@ -222,7 +223,7 @@ void capture_conditionally(CUstream stream, CUgraph graph, const CUgraphNode* be
                  "cuStreamUpdateCaptureDependencies");
 }
 
-/// The driver does not let a program read a condition and its bodies.
+/// A conditional node: the driver does not let a program read its condition and its bodies.
 Case conditional_node()
 {
     auto code = std::make_shared<LazyModule>(R"(

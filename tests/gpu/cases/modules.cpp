@@ -1,4 +1,4 @@
-// The device code that a kernel belongs to, and the contents of its variables.
+// Cases about a kernel's device code, and about the contents of the code's variables.
 #include <array>
 
 #include "../case.hpp"
@@ -53,7 +53,7 @@ void set(CUmodule module, const char* name, const void* value)
     native.check(native.driver().cuMemcpy(at, reinterpret_cast<CUdeviceptr>(value), size), "cuMemcpy");
 }
 
-/// Two modules that this process loaded from equal images; their variables differ.
+/// Two modules that this process loaded from equal images, but whose variables differ.
 struct Pair {
     CUmodule first = nullptr, second = nullptr;
     void load()
@@ -86,7 +86,7 @@ Case one_image_with_two_states()
             .frozen_variables = {"*"}};
 }
 
-/// A variable that holds a pointer to the call's memory: a replay cannot update it, so the call is refused.
+/// A variable that holds a pointer to memory of the call. A replay cannot update it, so the call is refused.
 Case pointer_in_a_variable()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -112,7 +112,8 @@ extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x 
             .refusal = "table"};
 }
 
-/// The address of a module's variable as a parameter: it differs in another process, and no replay can update it.
+/// The address of a module's variable is a parameter. The address differs in another process, and no replay can update
+/// it.
 Case address_of_a_variable()
 {
     auto code = std::make_shared<LazyModule>(R"(
@@ -133,7 +134,7 @@ extern "C" __global__ void apply(const float* x, float* y, const float* table) {
             .refusal = "lies in no declared region"};
 }
 
-/// Only one of many kernels is used: the stored image is cut down to it and the functions it calls.
+/// The call uses only one of many kernels: the stored image is cut down to this kernel and the functions that it calls.
 Case one_of_many_kernels()
 {
     std::string source = R"(
@@ -160,7 +161,7 @@ extern "C" __global__ void pointers(Function* to) { to[0] = add_one; to[1] = twi
 extern "C" __global__ void by_pointer(const float* x, float* y, Function f) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = f(x[i]); }
 extern "C" __global__ void by_row(const float* x, float* y, int row) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = table[row](x[i]); })";
 
-/// The values of &add_one and &twice in this module and this process.
+/// The values that &add_one and &twice have in this module and this process.
 std::array<std::uint64_t, 2> pointers_of(CUmodule module)
 {
     const Native& native = Native::instance();
@@ -183,7 +184,8 @@ void by_pointer(Recorder& r, CUmodule module, std::uint64_t function)
                   {&x, &y, &function});
 }
 
-/// Compiled as a whole, a function pointer is a row number in the kernel's table. This holds for a cut image too.
+/// In code that is compiled as a whole, a function pointer is a row number in the kernel's table. This is also true in
+/// a cut image.
 Case function_by_its_row()
 {
     auto code = std::make_shared<LazyModule>(k_functions);
@@ -220,7 +222,8 @@ Case function_by_its_address()
             .refusal = "device function"};
 }
 
-/// The loader fills a table of functions in every process, but a later write to the table cannot be seen.
+/// The loader fills a table of functions in every process, but the library cannot see whether the table is written
+/// later.
 Case function_in_a_table()
 {
     auto linked = std::make_shared<Linked>();

@@ -1,4 +1,4 @@
-// Shapes of graphs.
+// Cases about the structure of graphs: branches, child graphs, many nodes.
 #include "../case.hpp"
 
 namespace warmgraph::test {
@@ -45,7 +45,7 @@ Case fork_over_four_streams()
             }};
 }
 
-/// Child graphs inside child graphs, added natively to the captured graph.
+/// Child graphs that contain child graphs. The driver's API adds them to the captured graph.
 Case nested_child_graphs()
 {
     auto code = std::make_shared<LazyModule>(k_step);
@@ -53,7 +53,8 @@ Case nested_child_graphs()
                 const Native& native = Native::instance();
                 CUstream main = native_stream(r.stream());
                 step(r, *code, main, 0, 1);
-                // A capture alone makes no child graphs, so both levels are built here and added to it.
+                // A stream capture makes no child graphs, so both levels are built here and added to the captured
+                // graph.
                 CUstream side = native.stream();
                 native.check(native.driver().cuStreamBeginCapture(side, CU_STREAM_CAPTURE_MODE_RELAXED),
                              "cuStreamBeginCapture");
@@ -82,7 +83,7 @@ Case nested_child_graphs()
                         native.find<decltype(&cuStreamUpdateCaptureDependencies)>("cuStreamUpdateCaptureDependencies");
                     native.check(update(main, &child, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
                                  "cuStreamUpdateCaptureDependencies");
-                } else { // a plain run of the same work
+                } else { // without a capture, the same work is enqueued directly
                     for (int repeat = 0; repeat < 2; ++repeat)
                         for (int lane = 1; lane < 3; ++lane) step(r, *code, main, lane, lane);
                 }

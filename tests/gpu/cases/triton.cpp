@@ -1,4 +1,5 @@
-// Device code made by Triton, loaded like its launcher does: recorded without Python, replayed without the cubin.
+// Cases with device code that Triton made. It is loaded as Triton's launcher does, recorded without Python, and
+// replayed without the cubin.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,18 +16,19 @@ namespace warmgraph::test {
 
 namespace {
 
-constexpr std::int32_t k_side = 256; ///< width of the square matrices; a multiple of every block's
+constexpr std::int32_t k_side = 256; ///< width of the square matrices; a multiple of both compilations' block sizes
 constexpr unsigned k_warp = 32;
-constexpr int k_no_such_command = 127; ///< exit code of the shell
+constexpr int k_no_such_command = 127; ///< the shell's exit code for a command that does not exist
 
-/// triton_kernel.py's line about one compilation, and the driver's values.
+/// A kernel as triton_kernel.py's output line describes it, with the driver's handles for it.
 struct TritonKernel {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0, warps = 0, rows = 0, columns = 0;
-    std::vector<std::string> params; ///< names; Triton's own parameters follow, which are `null`
+    std::vector<std::string> params; ///< names of the parameters; Triton's own parameters follow them, and are `null`
 };
 
-/// The number of Triton's own pointers, which this kernel does not use: scratch, and a profile's memory.
+/// How many pointers Triton itself adds to the parameters (scratch, and memory for a profile). This kernel does not use
+/// them.
 std::size_t count_own_params(CUfunction function, std::size_t known)
 {
     const Driver& driver = Native::instance().driver();
@@ -55,7 +57,7 @@ TritonKernel load_kernel(const std::string& line)
     return kernel;
 }
 
-/// Both compilations, loaded at first use.
+/// Both compilations of the kernel. They are loaded when they are first used.
 class TritonKernels {
 public:
     [[nodiscard]] const TritonKernel& operator[](std::size_t index)
@@ -71,7 +73,7 @@ private:
     std::vector<TritonKernel> m_kernels;
 };
 
-/// to = silu(from w)
+/// Launches to = silu(from w).
 void launch_product(Recorder& r, const TritonKernel& kernel, const char* from, const char* to)
 {
     void *x = r[from].pointer(), *w = r["w"].pointer(), *y = r[to].pointer(), *null = nullptr;
@@ -95,8 +97,8 @@ int compile_kernels()
     return WEXITSTATUS(status) == k_no_such_command ? k_lacking_exit : WEXITSTATUS(status);
 }
 
-/// One kernel compiled with two block sizes, so that both modules have a kernel of the same name. A choice by name
-/// would launch the code for large blocks with small ones.
+/// One kernel is compiled with two block sizes, so that two modules have a kernel with the same name. If a kernel was
+/// chosen by its name, the code for large blocks would be launched with small blocks.
 Case equal_names_from_triton()
 {
     auto kernels = std::make_shared<TritonKernels>();

@@ -15,13 +15,13 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr int k_calls = 3;              // after the first one
-constexpr int k_other_tries = 2;        // further first calls, when the library's own preparations spoil one
-constexpr std::uint32_t k_stale = 1000; // seed of the outputs' contents before a call; each call has another
+constexpr int k_calls = 3;              // how many calls follow the first call
+constexpr int k_other_tries = 2;        // how many more first calls are tried, if the library's preparations spoil one
+constexpr std::uint32_t k_stale = 1000; // seed for the contents of outputs before a call; each call gets another seed
 
 bool is_result(const Region& region) { return region.kind == Kind::output || region.kind == Kind::state; }
 
-/// A case with its memory, in one mode.
+/// A case with its memory, run in one mode.
 class Process {
 public:
     Process(const Cases::Entry& entry, Mode mode, const std::filesystem::path& folder, Finding& finding)
@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    /// In the replaying process, allocates in another order and with other neighbours, so that all addresses differ.
+    /// The replaying process allocates in another order, and further memory in between, so that all addresses differ.
     void allocate()
     {
         const bool is_replay = m_mode == Mode::replay;
@@ -55,7 +55,7 @@ private:
     {
         if (m_mode == Mode::record) m_device.prepare_recording(); // must come before the library loads its code
         if (m_mode != Mode::replay && m_case.set_up) m_case.set_up();
-        // The library's set-up work does not belong to a call.
+        // The set-up work of the library does not belong to a call.
         if (m_mode != Mode::replay) {
             const Native& native = Native::instance();
             native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
@@ -83,7 +83,7 @@ private:
     [[nodiscard]] Spec spec() const
     {
         Spec result;
-        result.version = "1"; // no build id is needed, and each run has a new folder
+        result.version = "1"; // with this version no build id is needed; each run has a new folder
         result.code = m_case.code;
         result.no_addresses = m_case.no_addresses;
         result.undeclared = m_case.undeclared;
@@ -117,7 +117,7 @@ private:
         }
         ++m_turn;
     }
-    /// One call on fresh contents; its results are in the buffers when it returns.
+    /// Makes one call on fresh contents. When it returns, the results are in the buffers.
     Outcome call(Function& function)
     {
         put_contents();
@@ -131,7 +131,7 @@ private:
         return outcome;
     }
 
-    /// Writes the first call's results. The second call shows whether the results are the same in each call.
+    /// Writes the results of the first call. The second call shows whether each call gives the same results.
     void run_native(Function& function)
     {
         m_finding.outcome = warmgraph::to_string(call(function));
@@ -163,14 +163,14 @@ private:
             compare_later();
         }
     }
-    /// Whether the library's set-up spoilt the call: at first use a library makes streams or loads kernels outside the
-    /// recorder's stream. That call is refused, and the next one is recorded.
+    /// Whether the library's set-up spoilt the call: when a library is first used, it makes streams or loads kernels
+    /// outside the recorder's stream. That call is refused, and the next one is recorded.
     [[nodiscard]] bool is_spoilt_by_set_up(Outcome outcome, const Function& function) const
     {
         return m_mode == Mode::record && outcome == Outcome::refused &&
                function.report().reason.find("outside the recorder's stream") != std::string::npos;
     }
-    /// When the numbers continue from call to call, only the first call has the native results.
+    /// If the numbers continue from call to call, only the first call gives the native results.
     void compare_later()
     {
         if (!m_case.is_counting) compare("call " + std::to_string(m_finding.calls.size()));
@@ -196,7 +196,7 @@ private:
     Case m_case;
     Mode m_mode;
     std::filesystem::path m_folder;
-    Finding& m_finding; ///< the findings so far, also when the run breaks off
+    Finding& m_finding; ///< has the findings so far if the run ends early
     std::vector<Buffer> m_junk;
     std::map<std::string, Buffer> m_buffers;
     std::map<std::string, Bytes> m_before;
@@ -246,7 +246,7 @@ void write_finding(const Finding& finding, Mode mode, const std::filesystem::pat
         {"outcome", finding.outcome},        {"reason", finding.reason}, {"calls", finding.calls},
         {"difference", finding.difference},  {"error", finding.error},   {"lacking", finding.lacking},
         {"is_counting", finding.is_counting}};
-    // A library's message may not be UTF-8.
+    // A message of a library may not be UTF-8.
     std::ofstream{finding_file(mode, folder)} << text.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
                                               << "\n";
 }

@@ -1,4 +1,4 @@
-// CUB and Thrust, whose kernels are in this program. Temporary storage is declared scratch.
+// Cases with CUB and Thrust, whose kernels are in this program. Their temporary storage is declared as scratch.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_NVCC
@@ -10,10 +10,10 @@ namespace warmgraph::test::libraries {
 namespace {
 
 constexpr int k_count = 100'000;
-/// bytes; a Thrust sort needs room for a copy of the keys and some counters.
+/// In bytes. A sort by Thrust needs room for a copy of the keys and some counters.
 constexpr std::size_t k_thrust_bytes = 4ULL << 20;
 
-/// The storage of a CUB algorithm: a first call without storage returns its size.
+/// The temporary storage of a CUB algorithm. A call without storage returns the size that it needs.
 class Stored {
 protected:
     template <class Run>
@@ -107,7 +107,7 @@ void add_cub_thrust_cases(Cases& all)
     all.add("cub_scan", plain_case<RunningSum>());
     all.add("cub_radix_sort", plain_case<Sort>());
     all.add("thrust_sort", thrust_case(thrust_sort, k_count));
-    all.add("thrust_transform_reduce", thrust_case(thrust_sum_of_squares, 1)); // waits, so it is refused
+    all.add("thrust_transform_reduce", thrust_case(thrust_sum_of_squares, 1)); // waits for the stream, so it is refused
 }
 
 } // namespace warmgraph::test::libraries

@@ -25,7 +25,7 @@ struct Squared {
     __host__ __device__ float operator()(float x) const { return x * x; }
 };
 
-/// Gives pieces of declared scratch, one after the other; no piece is reused in a call.
+/// Hands out pieces of declared scratch, one after the other. Within a call, no piece is handed out twice.
 class Pieces {
 public:
     using value_type = char;

@@ -23,9 +23,9 @@ struct Pairs {
 };
 int cub_sort(Temporary& temporary, const Pairs& in, const Pairs& out, int count, CUstream_st* stream);
 
-/// out = the values of `in`, doubled and sorted; Thrust takes its temporary storage from `temporary`.
+/// Writes the values of `in`, doubled and sorted, to `out`. Thrust takes its temporary storage from `temporary`.
 int thrust_sort(const Temporary& temporary, const float* in, float* out, int count, CUstream_st* stream);
-/// *out = the sum of squares. Thrust returns it to the host, so the call waits for the stream.
+/// Writes the sum of squares to *out. Thrust returns the sum to the host, so the call waits for the stream.
 int thrust_sum_of_squares(const Temporary& temporary, const float* in, float* out, int count, CUstream_st* stream);
 
 } // namespace warmgraph::test::libraries

@@ -1,4 +1,5 @@
-// cuBLAS: factors on the device, batches by stride and through tables of pointers.
+// Cases with cuBLAS: factors in device memory, and batches whose matrices are given by strides or by tables of
+// pointers.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUBLAS
@@ -11,7 +12,7 @@ namespace warmgraph::test::libraries {
 
 namespace {
 
-constexpr std::size_t k_workspace = 32ULL << 20; // bytes; the advice of cuBLAS's documentation for Hopper
+constexpr std::size_t k_workspace = 32ULL << 20; // bytes; the size that cuBLAS's documentation recommends for Hopper
 constexpr int k_side = 64, k_batch = 4;
 constexpr std::int64_t k_matrix = std::int64_t{k_side} * k_side;
 constexpr float k_one = 1, k_zero = 0;
@@ -25,7 +26,8 @@ const Library& cublas()
 class Blas {
 public:
     Blas() { WG_LIBRARY_CALL(cublas(), cublasCreate, &m_handle); }
-    /// Sets the stream first, because cublasSetStream resets the handle's workspace.
+    /// Returns the handle for the recorder's stream. The stream is set first, because cublasSetStream resets the
+    /// handle's workspace.
     [[nodiscard]] cublasHandle_t on(Recorder& r) const
     {
         WG_LIBRARY_CALL(cublas(), cublasSetStream, m_handle, stream_of(r));
@@ -44,7 +46,7 @@ std::vector<Region> square_matrices(DType dtype, std::int64_t count)
             {"c", Kind::output, dtype, count * k_matrix}};
 }
 
-/// c = alpha * a * b + beta * c, with alpha and beta read from device memory.
+/// c = alpha * a * b + beta * c. cuBLAS reads alpha and beta from device memory.
 struct DeviceScalars : Blas {
     static Case described()
     {
@@ -80,12 +82,12 @@ struct MatrixVector : Blas {
     }
 };
 
-/// Products of adjacent f16 matrices.
+/// Products of f16 matrices that lie one after the other.
 struct StridedBatch : Blas {
     static Case described() { return {.regions = square_matrices(f16, k_batch)}; }
     void enqueue(Recorder& r) const
     {
-        // cublas_api.h overloads the function for C++, so its type is named here.
+        // cublas_api.h overloads the function for C++, so its type is written here to choose one overload.
         using Multiply = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                                             const void*, const void*, cudaDataType, int, long long, const void*,
                                             cudaDataType, int, long long, const void*, void*, cudaDataType, int,
@@ -99,7 +101,7 @@ struct StridedBatch : Blas {
     }
 };
 
-/// The addresses of the k_batch matrices in `region`.
+/// Contents: the addresses of the k_batch matrices in `region`.
 Contents table_of(std::string region)
 {
     return [region = std::move(region)](const AddressOf& address_of) {
@@ -130,13 +132,14 @@ void multiply_batched(const Blas& blas, Recorder& r, const Address& a, const Add
               "cublasGemmBatchedEx");
 }
 
-/// The matrices' addresses are in tables that the caller fills. No replay can update them, so the call must be refused.
+/// The addresses of the matrices are in tables that the caller fills. No replay can update these tables, so the call
+/// must be refused.
 struct TablesOfTheCaller : Blas {
     static Case described() { return {.regions = with_tables(square_matrices(f32, k_batch))}; }
     void enqueue(Recorder& r) const { multiply_batched(*this, r, r["a_table"], r["b_table"], r["c_table"]); }
 };
 
-/// The cure: a kernel of the callable writes the tables from its pointer parameters.
+/// The way to avoid the refusal: a kernel of the callable writes the tables from its pointer parameters.
 struct TablesOfAKernel : Blas {
     explicit TablesOfAKernel(Program writer) : m_writer(std::move(writer)) {}
     static Case described(const Program& writer)
@@ -161,9 +164,9 @@ private:
     Program m_writer;
 };
 
-/// Two groups of two products each, with different shapes, through the caller's tables.
+/// Two groups of two products each, with different shapes. The caller's tables have the addresses.
 struct Grouped : Blas {
-    /// The second group's results do not fill their matrices, so earlier contents stay.
+    /// The results of the second group do not fill their matrices, so parts of the earlier contents stay.
     static Case described()
     {
         std::vector<Region> regions = square_matrices(f32, k_batch);

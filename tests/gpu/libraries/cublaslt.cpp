@@ -1,4 +1,4 @@
-// cuBLASLt: bf16, a bias as epilogue, and 8-bit floats with scales in device memory.
+// Cases with cuBLASLt: bf16, a bias as epilogue, and 8-bit floats with scales in device memory.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUBLASLT
@@ -20,14 +20,14 @@ const Library& cublaslt()
 
 enum class Flavour : std::uint8_t { plain, bias, fp8 };
 
-/// d = transposed a * b, in column-major order, with the first algorithm of the heuristics.
+/// d = transposed a * b, in column-major order. It uses the first algorithm that the heuristics return.
 class Product {
 public:
     explicit Product(Flavour flavour) : m_flavour(flavour)
     {
         WG_LIBRARY_CALL(cublaslt(), cublasLtCreate, &m_handle);
         WG_LIBRARY_CALL(cublaslt(), cublasLtMatmulDescCreate, &m_operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-        set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T); // the only form that 8-bit floats have on Hopper
+        set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T); // the only form of this product that Hopper has for 8-bit floats
         const cudaDataType in = flavour == Flavour::fp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
         m_a = layout(in, k_k, k_m);
         m_b = layout(in, k_k, k_n);
@@ -37,7 +37,7 @@ public:
     }
     void enqueue(Recorder& r)
     {
-        // The descriptor contains addresses: those of this run.
+        // The descriptor contains addresses, so it gets those of this run.
         if (m_flavour == Flavour::bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, r["bias"].pointer());
         if (m_flavour == Flavour::fp8) {
             set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, r["scale_a"].pointer());
@@ -102,7 +102,7 @@ Case bf16_product(Flavour flavour)
     return with_work<Product>(std::move(described), flavour);
 }
 
-/// Scales are powers of two, so that products stay below 448, the largest number of e4m3.
+/// The scales are powers of two. Products then stay below 448, the largest number of e4m3.
 Case fp8_product()
 {
     const auto bytes = Reading::e4m3;

@@ -1,4 +1,4 @@
-// cuDNN: the operations of a network's inference, through the interface with a handle and descriptors.
+// Cases with cuDNN: the operations of a network's inference, through the interface with a handle and descriptors.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUDNN
@@ -43,7 +43,7 @@ private:
     cudnnHandle_t m_handle = nullptr;
 };
 
-/// 64 filters of 3 x 3. f32 with channels first, or f16 with channels last, which Tensor Cores use.
+/// 64 filters of 3 x 3, in f32 with channels first, or in f16 with channels last, for which cuDNN uses Tensor Cores.
 class Convolution : public Network {
 public:
     static constexpr auto k_algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
@@ -84,7 +84,7 @@ private:
     std::size_t m_workspace_bytes = 0;
 };
 
-/// One scale, bias, mean and variance for each channel.
+/// Batch normalisation, with one scale, bias, mean and variance for each channel.
 class BatchNorm : public Network {
 public:
     static Case described()
@@ -138,7 +138,7 @@ private:
     cudnnTensorDescriptor_t m_x = nullptr;
 };
 
-/// The maximum of each 2 x 2 square.
+/// Pooling, which takes the maximum of each 2 x 2 square.
 class Pooling : public Network {
 public:
     static Case described()

@@ -1,4 +1,4 @@
-// cuFFT: plans that are made once; their tables are the library's own memory.
+// Cases with cuFFT. Its plans are made once, and their tables are the library's own memory.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUFFT
@@ -20,13 +20,14 @@ struct Shape {
     int batch = 1;
     [[nodiscard]] std::int64_t numbers() const
     {
-        std::int64_t all = 2LL * batch; // complex
+        std::int64_t all = 2LL * batch; // number of complex values
         for (const int size : sizes) all *= size;
         return all;
     }
 };
 
-/// Complex to complex, forward, out of place. The work area is declared scratch; tables stay cuFFT's.
+/// A forward transform from complex to complex, out of place. Its work area is declared as scratch; its tables stay in
+/// cuFFT's own memory.
 class Transform {
 public:
     explicit Transform(Shape shape) : m_shape(std::move(shape))
@@ -65,7 +66,7 @@ void add_cufft_cases(Cases& all)
 {
     all.add("cufft_1d_1024", transform({{1024}}));
     all.add("cufft_1d_1000_batched", transform({{1000}, 64}));
-    all.add("cufft_2d_331x128", transform({{331, 128}})); // 331 is a prime: Bluestein's algorithm
+    all.add("cufft_2d_331x128", transform({{331, 128}})); // 331 is a prime, for which cuFFT uses Bluestein's algorithm
 }
 
 } // namespace warmgraph::test::libraries

@@ -1,4 +1,5 @@
-// cuRAND's host interface: generators whose state is in the library's own memory, or counted on the host.
+// Cases with cuRAND's host interface. The state of its generators is in the library's own memory, or is counted on the
+// host.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CURAND

@@ -1,4 +1,4 @@
-// cuSOLVER: factorisations and eigenvalues of dense matrices, in place.
+// Cases with cuSOLVER: factorisations and eigenvalues of dense matrices, in place.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUSOLVER
@@ -21,7 +21,8 @@ const Library& cusolver()
     return library;
 }
 
-/// A random symmetric matrix plus `diagonal` on its diagonal; positive definite when that is at least 2 * k_side.
+/// A random symmetric matrix, with `diagonal` added to its diagonal. It is positive definite if `diagonal` is at least
+/// 2 * k_side.
 Contents symmetric(float diagonal)
 {
     std::mt19937 random{7};
@@ -49,7 +50,7 @@ private:
     cusolverDnHandle_t m_handle = nullptr;
 };
 
-/// a = lower * upper with pivots, then b = inverse a * b, through the older interface.
+/// Solves a system of equations through the older interface: a = lower * upper with pivots, then b = inverse a * b.
 class Linear : public Solver {
 public:
     static Case described()
@@ -81,7 +82,7 @@ private:
     std::optional<int> m_work_numbers;
 };
 
-/// Workspaces for the 64-bit interface: one on the device, and one on the host, which does not move.
+/// Workspaces for the 64-bit interface: one in device memory, and one in host memory, whose address does not change.
 class Workspaces {
 public:
     template <class Ask>
@@ -113,7 +114,7 @@ protected:
     Workspaces m_work;
 };
 
-/// a = lower * transposed lower
+/// The factorisation a = lower * transposed lower.
 struct Cholesky : Solver64 {
     static Case described()
     {
@@ -134,7 +135,8 @@ struct Cholesky : Solver64 {
     }
 };
 
-/// Eigenvalues into w, eigenvectors in place. The library may wait on the host for a result; a refusal is right then.
+/// Writes the eigenvalues into w, and the eigenvectors in place. The library may wait on the host for a result; then it
+/// is right to refuse the call.
 struct Eigen : Solver64 {
     static Case described()
     {

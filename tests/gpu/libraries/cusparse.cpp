@@ -1,4 +1,4 @@
-// cuSPARSE: a CSR matrix times a vector and a dense matrix.
+// Cases with cuSPARSE: a CSR matrix times a vector, and times a dense matrix.
 #include "library_case.hpp"
 
 #ifdef WARMGRAPH_HAVE_CUSPARSE
@@ -27,7 +27,7 @@ std::vector<std::int32_t> row_starts()
     return starts;
 }
 
-/// Rising within a row; each row starts at another column.
+/// Column indices that rise within a row. Each row starts at another column.
 std::vector<std::int32_t> column_indices()
 {
     constexpr std::int64_t k_step = k_columns / k_per_row;
@@ -47,7 +47,7 @@ std::vector<Region> regions(std::int64_t width)
             {"y", Kind::output, f32, k_rows * width}};
 }
 
-/// A descriptor for one call: it contains addresses. Only the host makes it.
+/// A descriptor for one call, because it contains addresses. Making it only needs the host.
 template <class Handle>
 class Described {
 public:
@@ -92,7 +92,7 @@ protected:
                 CUSPARSE_INDEX_BASE_ZERO,
                 CUDA_R_32F};
     }
-    /// Scratch of the size that the library asks for. The size depends only on the shape, so it is queried once.
+    /// Scratch of the size that the library asks for. The size depends only on the shape, so it is requested once.
     template <class Ask>
     [[nodiscard]] void* buffer(Recorder& r, Ask ask)
     {
@@ -119,7 +119,7 @@ struct TimesVector : Sparse {
         const Described<cusparseDnVecDescr_t> x{make, destroy, k_columns, r["x"].pointer(), CUDA_R_32F};
         const Described<cusparseDnVecDescr_t> y{make, destroy, k_rows, r["y"].pointer(), CUDA_R_32F};
         constexpr auto k_plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
-        constexpr auto k_algorithm = CUSPARSE_SPMV_CSR_ALG2; // gives the same sums in each run
+        constexpr auto k_algorithm = CUSPARSE_SPMV_CSR_ALG2; // this algorithm gives the same sums in each run
         void* const memory = buffer(r, [&](std::size_t* bytes) {
             WG_LIBRARY_CALL(cusparse(), cusparseSpMV_bufferSize, handle, k_plain, &k_one, a, x, &k_zero, y, CUDA_R_32F,
                             k_algorithm, bytes);
@@ -141,7 +141,7 @@ struct TimesMatrix : Sparse {
         const Described<cusparseDnMatDescr_t> y{make,    destroy,          k_rows,     k_width,
                                                 k_width, r["y"].pointer(), CUDA_R_32F, CUSPARSE_ORDER_ROW};
         constexpr auto k_plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
-        constexpr auto k_algorithm = CUSPARSE_SPMM_CSR_ALG2; // for row-major matrices
+        constexpr auto k_algorithm = CUSPARSE_SPMM_CSR_ALG2; // this algorithm is for row-major matrices
         void* const memory = buffer(r, [&](std::size_t* bytes) {
             WG_LIBRARY_CALL(cusparse(), cusparseSpMM_bufferSize, handle, k_plain, k_plain, &k_one, a, x, &k_zero, y,
                             CUDA_R_32F, k_algorithm, bytes);

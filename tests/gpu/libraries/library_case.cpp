@@ -6,7 +6,7 @@ namespace warmgraph::test::libraries {
 
 Library::Library(std::initializer_list<const char*> names)
 {
-    // Tries the loader's folders, then CUDA's default folder, like the backend does for NVRTC.
+    // Tries the loader's folders, and then CUDA's default folder, as the backend does for NVRTC.
     for (const char* folder : {"", "/usr/local/cuda/lib64/"})
         for (const char* name : names) {
             if (m_handle == nullptr) m_handle = ::dlopen((std::string{folder} + name).c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -1,4 +1,5 @@
-// A table: which work of CUDA's own libraries can be recorded through a wrapped callable, and which replays are right.
+// Prints a table of the CUDA libraries' work: which work can be recorded through a wrapped callable, and which replays
+// are right.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -39,7 +40,7 @@ struct Options {
     std::string only = "*", json{}, keep{};
     unsigned workers = 4;
     bool is_help = false, is_list = false;
-    // Options of a child process.
+    // options that only a child process gets
     std::string one_case{}, mode{}, folder{};
 };
 
@@ -124,7 +125,7 @@ std::vector<Cases::Entry> chosen(const Cases& cases, const std::string& patterns
     return result;
 }
 
-/// Runs one case in this process, which ends itself when the case hangs.
+/// Runs one case in this process. If the case hangs, SIGALRM ends the process.
 int run_child(const Options& options)
 {
     const auto mode = parse_mode(options.mode);
@@ -141,7 +142,7 @@ int run_child(const Options& options)
     throw UsageError("no case '" + options.one_case + "'");
 }
 
-/// The cases' working folder: a new one that is removed at the end, or the one of --keep.
+/// The folder in which the cases work: a new folder that is removed at the end, or the folder of --keep.
 class WorkFolder {
 public:
     explicit WorkFolder(const std::string& kept) : m_is_kept(!kept.empty())
@@ -184,7 +185,7 @@ std::vector<Row> run_all(const std::vector<Cases::Entry>& entries, unsigned work
     };
     std::vector<std::jthread> threads;
     for (unsigned i = 0; i < workers; ++i) threads.emplace_back(work);
-    threads.clear(); // joins
+    threads.clear(); // joins the threads
     return rows;
 }
 

@@ -16,7 +16,7 @@ T read(std::span<const std::byte> bytes, std::size_t index)
     return value;
 }
 
-/// The element's bits as an unsigned number.
+/// The bits of an element, written as an unsigned number.
 std::string integer_at(std::span<const std::byte> bytes, std::size_t index, std::size_t size)
 {
     std::uint64_t value = 0;
@@ -24,8 +24,8 @@ std::string integer_at(std::span<const std::byte> bytes, std::size_t index, std:
     return std::to_string(value);
 }
 
-/// A float with `exponent_bits` and `mantissa_bits`. Infinities and NaNs become large numbers, the same for the same
-/// bits.
+/// Converts bits to a float that has `exponent_bits` and `mantissa_bits`. Infinities and NaNs become large numbers;
+/// equal bits become equal numbers.
 double decode(std::uint32_t bits, int exponent_bits, int mantissa_bits)
 {
     const std::uint32_t mantissa = bits & ((1U << mantissa_bits) - 1);
@@ -49,7 +49,7 @@ double value_at(const Region& region, std::span<const std::byte> bytes, std::siz
     }
 }
 
-/// 0 means bitwise equal.
+/// The allowed relative difference; 0 means bitwise equal.
 double tolerance_of(const Region& region)
 {
     if (region.reading == Reading::e4m3) return 2e-2;
@@ -73,7 +73,7 @@ std::string describe(const Region& region, std::size_t index, const std::string&
     return region.name + "[" + std::to_string(index) + "] is " + found + ", expected " + expected;
 }
 
-/// Truncates; values below f16's smallest normal number become 0.
+/// Converts to f16 without rounding. Values below f16's smallest normal number become 0.
 std::uint16_t half_of(float value)
 {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -87,7 +87,7 @@ void put(const Region& region, float value, std::uint32_t bits, std::byte* to)
 {
     const auto store = [to](auto number) { std::memcpy(to, &number, sizeof number); };
     if (region.reading == Reading::e4m3)
-        return store(static_cast<std::uint8_t>(bits & 0xBFU)); // less than 2, and never a NaN
+        return store(static_cast<std::uint8_t>(bits & 0xBFU)); // the cleared bit makes it less than 2 and not a NaN
     switch (region.dtype) {
     case DType::f64: return store(static_cast<double>(value));
     case DType::f32: return store(value);

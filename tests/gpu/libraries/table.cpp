@@ -21,10 +21,11 @@ namespace warmgraph::test::libraries {
 
 namespace {
 
-constexpr std::size_t k_reason_width = 100; // characters in the table; to_json writes the whole reason
+constexpr std::size_t k_reason_width = 100; // characters of a reason in the table; to_json writes the whole reason
 constexpr std::size_t k_log_bytes = 2000;
 
-/// Runs this program with these arguments; its output goes to `log`. Returns "" for status 0, else how it ended.
+/// Runs this program with these arguments. Its output goes to `log`. Returns "" for the exit status 0, else a text that
+/// says how the program ended.
 std::string run_self(std::vector<std::string> arguments, const std::filesystem::path& log)
 {
     arguments.insert(arguments.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
@@ -55,7 +56,7 @@ std::string end_of(const std::filesystem::path& log)
     return text.size() <= k_log_bytes ? text : text.substr(text.size() - k_log_bytes);
 }
 
-/// Runs one process of a case. When the process broke off, `error` says how, even when the process could not.
+/// Runs one process of a case. If the process ended early, `error` in the result says how it ended.
 Finding run_mode(const std::string& name, Mode mode, const std::filesystem::path& folder, Row& row)
 {
     const auto log = folder / (std::string{to_string(mode)} + ".log");
@@ -67,7 +68,7 @@ Finding run_mode(const std::string& name, Mode mode, const std::filesystem::path
     return finding;
 }
 
-/// The fault of a run that is compared with native results; "" when it is right.
+/// What is wrong in a run that was compared with native results; "" if it is right.
 std::string fault_of(const Finding& finding)
 {
     if (!finding.lacking.empty()) return "lacks what the native run had: " + finding.lacking;
@@ -141,7 +142,8 @@ Row run_case(const Cases::Entry& entry, const std::filesystem::path& folder)
     if (const auto other = std::ranges::find_if(replay.calls, is_other); other != replay.calls.end())
         return conclude(row, Verdict::wrong, "replay: " + *other + ": " + replay.reason);
     row.is_replayed_equal = true;
-    // The results are right, but a recording process must replay its later calls.
+    // The results are right. But the recording process should replay its later calls, too; if it did not, the table
+    // says so.
     const auto last = record.calls.empty() ? std::string{} : record.calls.back();
     return conclude(row, Verdict::equal, last == "replayed" ? "" : "where it was recorded, later calls were " + last);
 }

@@ -11,11 +11,11 @@
 namespace warmgraph::test::libraries {
 
 enum class Verdict : std::uint8_t {
-    equal,    ///< recorded, and replayed in another process with the native results
-    refused,  ///< refused with a reason; the caller's results were the native ones
-    wrong,    ///< another result than the native one, or a process that ended without a result
-    unproven, ///< the native run itself failed: there are no results to compare with
-    lacking,  ///< this machine lacks the library, or its device lacks the instruction
+    equal,    ///< the work was recorded, and another process replayed it with the native results
+    refused,  ///< the work was refused with a reason, and the caller got the native results
+    wrong,    ///< a result differs from the native one, or a process ended without a result
+    unproven, ///< the native run itself failed, so there are no results to compare with
+    lacking,  ///< the library is missing on this machine, or the device lacks an instruction
 };
 [[nodiscard]] std::string_view to_string(Verdict verdict) noexcept;
 
@@ -23,12 +23,12 @@ struct Row {
     std::string name;
     Verdict verdict = Verdict::unproven;
     bool is_native_run = false, is_recorded = false, is_replayed_equal = false;
-    std::string reason{};             ///< complete reason of a refusal or a failure
-    std::vector<std::string> calls{}; ///< outcomes in the recording process
-    std::string log{};                ///< the end of the failed process's output
+    std::string reason{};             ///< the complete reason of a refusal or a failure
+    std::vector<std::string> calls{}; ///< the outcomes in the recording process
+    std::string log{};                ///< the end of the output of a process that failed
 };
 
-/// Runs a case in three processes, one after the other. `folder` is for this case alone.
+/// Runs a case in three processes, one after the other. No other case may use `folder`.
 [[nodiscard]] Row run_case(const Cases::Entry& entry, const std::filesystem::path& folder);
 
 [[nodiscard]] std::string to_table(std::span<const Row> rows, const Cases& cases);

@@ -1,4 +1,4 @@
-// cublasGemmBatchedEx, whose matrices are found through tables of pointers.
+// Promises for cublasGemmBatchedEx, which finds its matrices through tables of pointers.
 #include <stdexcept>
 
 #include <cublas_v2.h>
@@ -21,7 +21,7 @@ public:
         if (m_library != nullptr) check(find<decltype(&cublasCreate_v2)>("cublasCreate_v2")(&m_handle));
     }
     [[nodiscard]] bool is_there() const noexcept { return m_library != nullptr; }
-    /// c = a * b + beta * c for each matrix of a batch.
+    /// Enqueues c = a * b + beta * c for each matrix of a batch.
     void multiply(CUstream stream, std::uint64_t a, std::uint64_t b, std::uint64_t c, float beta) const
     {
         check(find<decltype(&cublasSetStream_v2)>("cublasSetStream_v2")(m_handle,

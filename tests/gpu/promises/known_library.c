@@ -1,2 +1,2 @@
-// Stands for cuBLAS: a library with its file name and with device code in its data, which the test fills in.
+// Takes the place of cuBLAS: a library with the same file name. The test writes device code into its data.
 __attribute__((visibility("default"))) unsigned char code[1 << 20] = {0};

@@ -1,4 +1,5 @@
-// Pointers that are not plain parameters: in tables, in halves, and into the heap of device code.
+// Promises about pointers that are not plain parameters: pointers in tables, halves of pointers, and pointers into the
+// heap of device code.
 #include "promise_fixture.hpp"
 
 namespace warmgraph::test::pointers_test {
@@ -117,7 +118,7 @@ extern "C" __global__ void use(const int* x, int* heap, int* y)
     heap[i] += 1;
 })";
 
-/// Memory from device code's malloc, whose address the host reads.
+/// Memory that device code allocated with malloc. The host reads its address.
 class Heap {
 public:
     Heap(const Native& native, const Device& device, const Code& code)

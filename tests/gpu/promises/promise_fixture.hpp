@@ -1,4 +1,4 @@
-// Promises on a CUDA device: the driver's own calls, and the program's own modules.
+// A fixture for promises on a CUDA device. Its tests can call the driver directly and load modules of their own.
 #pragma once
 
 #include "native.hpp"
@@ -6,7 +6,7 @@
 
 namespace warmgraph::test {
 
-/// Device code that the program loads itself, like a framework.
+/// Device code that the program itself loads, as a framework does.
 class Code {
 public:
     explicit Code(std::string_view source) : m_module(Native::instance().load(Native::compile(source))) {}
@@ -18,7 +18,7 @@ public:
     {
         return Native::instance().function(m_module, kernel);
     }
-    /// Like cudaMemcpyToSymbol and cudaMemcpyFromSymbol.
+    /// Writes and reads a variable, like cudaMemcpyToSymbol and cudaMemcpyFromSymbol.
     template <class T>
     void write(const char* variable, T value) const
     {
@@ -56,12 +56,12 @@ protected:
     GpuPromise() : PromiseTest("cuda:0") { device.prepare_recording(); }
     void settle() override { native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); }
     [[nodiscard]] static CUstream stream_of(Recorder& r) { return static_cast<CUstream>(r.stream().native()); }
-    /// Launches k_count threads.
+    /// Launches the kernel with k_count threads.
     void launch(CUstream stream, CUfunction kernel, std::vector<void*> parameters) const
     {
         native.launch(stream, kernel, k_grid, k_block, std::move(parameters));
     }
-    /// x -> y, with code that is not a Program.
+    /// The spec for x -> y with code that is not a Program.
     [[nodiscard]] static Spec plain_spec()
     {
         Spec result = x_to_y(i32, k_count);

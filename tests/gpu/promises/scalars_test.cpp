@@ -1,4 +1,5 @@
-// A scalar that device code itself compares. tests/capture/promises_test.cpp has the promises for any device.
+// Promises for a scalar that device code itself compares. tests/capture/promises_test.cpp has the promises for any
+// device.
 #include <limits>
 
 #include "promise_fixture.hpp"
@@ -31,7 +32,7 @@ TEST_F(PromisedScalars, AFactorThatTheKernelComparesIsReplayedAtZeroToo)
             r.stream().launch(program, "scale_or_add", k_launch, r["x"], r.scalar<float>("beta"), r["y"]);
         });
         for (const float beta : {0.5F, 2.0F, 0.0F, -1.0F, 0.0F}) {
-            // When y is NaN, 0 * y is NaN too.
+            // If y is NaN, then 0 * y is NaN, too. So the test would notice a read of y.
             if (beta == 0) y.write<float>(std::vector<float>(k_count, std::numeric_limits<float>::quiet_NaN()));
             call(seen, f, {{"x", x}, {"beta", beta}}, {&y});
         }

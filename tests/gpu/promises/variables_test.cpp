@@ -1,5 +1,5 @@
-// Module variables that the host writes afterwards, that the work changes, or that hold a result. The promises that the
-// fake driver can show too are in tests/capture/cuda_promises_test.cpp.
+// Promises about module variables that the host writes later, that the work changes, or that hold a result. Promises
+// that the fake driver can also show are in tests/capture/cuda_promises_test.cpp.
 #include <filesystem>
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ extern "C" __global__ void advance_phase() { phase = (phase + 1) % 4; })";
 
 class PromisedVariables : public GpuPromise {
 protected:
-    /// Launches these kernels x -> y, in order.
+    /// A callable that launches these kernels x -> y in this order.
     template <class Loaded>
     [[nodiscard]] Callable launching(const Loaded& code, std::vector<const char*> kernels) const
     {
@@ -40,7 +40,7 @@ TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
         const Buffer x = words(5), y = filled(-1);
         Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
         for (const int value : {0, 9, 9, 3}) {
-            if (value != 0) code.write("offset", value); // the first call uses the image's value
+            if (value != 0) code.write("offset", value); // with 0 the first call uses the image's value
             call(seen, f, {{"x", x}, {"y", y}}, {&y});
         }
     };
@@ -95,7 +95,7 @@ TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
     expect_native(scene, SizeIs(4));
 }
 
-/// A library file named like cuBLAS with code in its data, loaded like CUDA's runtime does.
+/// A library file that has the name of cuBLAS's file, and code in its data. The code is loaded as CUDA's runtime does.
 class KnownLibrary {
 public:
     explicit KnownLibrary(std::string_view source)
@@ -117,7 +117,7 @@ public:
         m_native.find<decltype(&cuLibraryUnload)>("cuLibraryUnload")(m_library);
         dlclose(m_file);
     }
-    /// A CUkernel in place of a CUfunction, which launches accept.
+    /// The CUkernel, converted to a CUfunction. Launches accept it.
     [[nodiscard]] CUfunction operator[](const char* name) const
     {
         CUkernel kernel = nullptr;
@@ -162,7 +162,7 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
     expect_refused(
         [this](Cache& cache, Seen& seen) {
             const KnownLibrary code{k_source};
-            code.write("offset", 9); // a __device__ variable
+            code.write("offset", 9); // "offset" is a __device__ variable
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("library_state", device, plain_spec(), launching(code, {"apply"}));
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
@@ -170,7 +170,7 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
         HasSubstr("the module variable 'offset' has other contents than in its image"));
 }
 
-/// Starts at 0, or at a value from which the answer returns to the image's.
+/// The variable starts at 0, or at a value from which the answer brings it back to the image's value.
 TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
 {
     for (const int start : {0, 3})

@@ -2,8 +2,8 @@
 
 usage: adopt_torch_graph.py LIBWARMGRAPH FOLDER [once]
 
-Leaves in FOLDER: cache/ (the entry), x.bin and <weight>.bin (contents), out.bin (the output of PyTorch's own replay), regions.txt (rows and columns
-of x; then name, bytes). With `once`, only one capture is passed: the adoption must be refused.
+Leaves in FOLDER: cache/ (the entry), x.bin and <weight>.bin (contents), out.bin (the output of PyTorch's own replay), regions.txt (rows and
+columns of x; then name, bytes). With `once`, only one capture is passed, and the adoption must be refused.
 """
 import ctypes as c
 import pathlib
@@ -15,7 +15,7 @@ import warmgraph_c as wg
 library_path, folder, once = sys.argv[1], pathlib.Path(sys.argv[2]), len(sys.argv) > 3
 library = wg.Library(library_path)
 device = library.made("wg_device_open", b"cuda:0")
-# Must come before PyTorch loads code: the tracker keeps the code of cuBLAS, Triton and attention kernels from here on.
+# This must be called before PyTorch loads code: the tracker keeps the code of cuBLAS, Triton and attention kernels from here on.
 library.call("wg_prepare_recording", device)
 
 import torch  # noqa: E402: after warmgraph, on purpose

@@ -1,15 +1,15 @@
-"""Memory between tensors, so that no two tensors move by the same distance from one capture to the next.
+"""Allocates memory between tensors, so that no two tensors move by the same distance from one capture to the next.
 
-An address between two neighbours is the end of one and the start of the other. When both moved by the same distance, nothing shows which of the two a
-pointer follows, and the adoption is refused.
+An address between two neighbours is the end of one and the start of the other. If both tensors moved by the same distance, nothing shows to
+which of them a pointer belongs, and the adoption is refused.
 """
 
 SMALL, LARGE = 1 << 20, 10 << 20  # PyTorch's allocator puts tensors up to SMALL, and tensors from LARGE on, into separate segments
 
 
 def spacer(torch, size, turn, device="cuda"):
-    """Memory to keep beside a tensor of `size` bytes, from the same segments. In the second turn (capture) the memory is larger than in the first, so
-    that each tensor moves farther than the one before."""
+    """Allocates memory to keep beside a tensor of `size` bytes, from the same segments. In the second turn (capture) this memory is larger
+    than in the first, so that each tensor moves farther than the one before."""
     if size <= SMALL:
         count = turn << 12
     elif size < LARGE:
@@ -20,8 +20,8 @@ def spacer(torch, size, turn, device="cuda"):
 
 
 def fill_holes(torch, device="cuda"):
-    """Memory to keep so that the next small tensors come from a new segment, one behind the other. Without it, the allocator puts each into the
-    smallest hole, where it may lie beside another tensor that moved by the same distance."""
+    """Allocates memory to keep, so that the next small tensors come from a new segment, one behind the other. Otherwise the allocator puts
+    each of them into the smallest hole, perhaps beside another tensor that moved by the same distance."""
     reserved, kept = torch.cuda.memory_reserved(), []
     while torch.cuda.memory_reserved() == reserved and len(kept) < 1 << 14:
         kept.append(torch.empty(512, dtype=torch.uint8, device=device))

@@ -14,7 +14,8 @@ LAYERS = int(os.environ.get("WG_TORCH_LAYERS", "1"))
 
 
 class Block(torch.nn.Module):
-    """RMSNorm, attention, RMSNorm, SwiGLU: Triton for the pointwise parts, cuBLASLt products, a fused attention."""
+    """A transformer block: RMSNorm, attention, RMSNorm, SwiGLU. It uses Triton for the pointwise parts, products of cuBLASLt, and a fused
+    attention."""
 
     def __init__(self):
         super().__init__()
@@ -45,15 +46,15 @@ class Range:
 @dataclasses.dataclass
 class Captured:
     graph: torch.cuda.CUDAGraph  # keeps the native graph alive
-    native: int  # CUgraph
-    regions: list  # inputs, outputs, weights
-    scratch: list  # the pool's segments
-    keep: list  # tensors
+    native: int  # the graph's CUgraph
+    regions: list  # regions of inputs, outputs and weights
+    scratch: list  # the segments of the pool
+    keep: list  # tensors that must stay alive
 
 
 def pool_segments(pool):
     segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(pool)]
-    # The same work allocates the same sizes in the same order. Addresses do not show the order across captures.
+    # Sorted by size: the same work allocates the same sizes in the same order, and addresses do not show this order.
     segments.sort(key=lambda s: (-s["total_size"], s["address"]))
     return [Range(f"pool{i}", s["address"], s["total_size"]) for i, s in enumerate(segments)]
 
@@ -63,12 +64,12 @@ def tensor_range(name, tensor):
 
 
 def capture_work(work, regions, keep):
-    """Captures work() into a pool of its own. `regions`: the memory outside of the pool that it reads and writes; `keep`: the owners of this
-    memory."""
+    """Captures work() into a new pool. `regions`: the memory outside of the pool that the work reads and writes. `keep`: the objects that
+    own this memory."""
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     pool = torch.cuda.graph_pool_handle()
     torch.cuda.synchronize()
-    # cuBLAS keeps its first workspace. When it is cleared, each capture's pool gets a new one.
+    # cuBLAS keeps its first workspace. It is cleared here, so that the pool of each capture gets a new one.
     torch._C._cuda_clearCublasWorkspaces()
     with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
         work()

@@ -1,14 +1,14 @@
-"""Random numbers in graphs that PyTorch captured: the graph reads two words of a generator.
+"""Supports graphs of PyTorch that draw random numbers: such a graph reads two words of a generator.
 
-A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each when a graph is registered
-with the generator's state, and fills both before every replay. For a cache they are memory that the caller fills before a call. Each capture gets its
-own state, so that the words have other addresses in the second capture.
+A graph that draws numbers reads its generator's seed and offset from device memory. PyTorch allocates one word for each when a graph is
+registered with the generator's state, and fills both before every replay. For a cache, the words are memory that the caller fills before a
+call. Each capture gets its own state, so that the words have other addresses in the second capture.
 """
 SEED = 0x5EED
 
 
 class Word:
-    """A 64-bit integer at an address of the device, for torch.as_tensor."""
+    """A 64-bit integer at an address on the device, in a form that torch.as_tensor accepts."""
 
     def __init__(self, address):
         self.__cuda_array_interface__ = {"shape": (1,), "typestr": "<i8", "data": (address, False), "version": 3}
@@ -19,7 +19,7 @@ def default(torch):
 
 
 def registered(torch, graph, generator):
-    """Gives the generator a new state and registers the graph with it. Returns two tensors: the state's words."""
+    """Gives the generator a new state, and registers the graph with this state. Returns the two words of the state as tensors."""
     state = torch.Generator("cuda")
     state.manual_seed(SEED)
     generator.graphsafe_set_state(state.graphsafe_get_state())

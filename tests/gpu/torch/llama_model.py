@@ -30,7 +30,7 @@ class Shape:
 
 
 def weight(rows, columns):
-    """A random weight, allocated on the device. It keeps a variance of 1 from input to output."""
+    """A random weight on the device. It is scaled so that a variance of 1 stays 1 from input to output."""
     values = torch.empty(rows, columns, device=DEVICE, dtype=DTYPE).normal_(0, columns**-0.5)
     return torch.nn.Parameter(values, requires_grad=False)
 
@@ -40,13 +40,13 @@ def gains(size):
 
 
 def rotated(x, cos, sin):
-    """Rotary embedding of [batch, heads, 1, head_dim]; each half holds one part of the pairs."""
+    """Applies the rotary embedding to [batch, heads, 1, head_dim]. Each half of the last dimension has one part of the pairs."""
     first, second = x.float().chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x.dtype)
 
 
 class Layer(torch.nn.Module):
-    """RMSNorm, attention over a static cache that is updated in place, RMSNorm, SwiGLU."""
+    """A layer: RMSNorm, attention over a static cache that is updated in place, RMSNorm, SwiGLU."""
 
     def __init__(self, shape):
         super().__init__()
@@ -102,7 +102,7 @@ class Llama(torch.nn.Module):
 
 
 def choose_attention(kind):
-    """'efficient' (with plain products when it is not supported), 'math', or 'any': PyTorch's own choice."""
+    """Sets the attention kernels: 'efficient' (plain products where it is not supported), 'math', or 'any' for PyTorch's own choice."""
     if kind == "any":
         return
     torch.backends.cuda.enable_cudnn_sdp(False)
@@ -112,7 +112,7 @@ def choose_attention(kind):
 
 
 def made(shape):
-    """Returns (model, token, position) on the device, the same in every process."""
+    """Returns (model, token, position) on the device. They are the same in every process."""
     torch.manual_seed(SEED)
     with torch.no_grad():
         model = Llama(shape).eval()
@@ -129,7 +129,7 @@ def compiled(model):
 
 
 def states(model):
-    """Lists (name, tensor, whether the step writes it) for all tensors that live across steps."""
+    """Returns (name, tensor, whether the step writes it) for all tensors that live across steps."""
     found = [(name, p.data, False) for name, p in model.named_parameters()]
     found += [(name, b, name.endswith((".keys", ".values"))) for name, b in model.named_buffers()]
     return [(name.replace(".", "_"), tensor, is_written) for name, tensor, is_written in found]
@@ -146,11 +146,11 @@ def move_states(model, spacer):
 
 @dataclasses.dataclass
 class Step:
-    """One capture, and the tensors that it reads and writes, by name."""
+    """One capture, with the tensors that it reads and writes, by name."""
     captured: capture_block.Captured
     inputs: dict
     outputs: dict
-    states: list  # (name, tensor, whether it is written), with the tensors' places during the capture
+    states: list  # (name, tensor, whether the step writes it), with the tensors' memory during the capture
 
 
 def outputs_like(shape):
@@ -166,8 +166,8 @@ def run_into(step, inputs, outputs):
 
 
 def capture_step(model, step, inputs, outputs):
-    """Captures the step with the model's present memory."""
-    # `.data` of a buffer is a separate tensor, which stays in place when the buffer is moved.
+    """Captures the step on the model's present memory."""
+    # `.data` of a buffer is a separate tensor object, which keeps its memory when the buffer is moved.
     held = [(name, tensor.data, is_written) for name, tensor, is_written in states(model)]
     named = [*inputs.items(), *outputs.items(), *((name, tensor) for name, tensor, _ in held)]
     regions = [capture_block.tensor_range(name, tensor) for name, tensor in named]

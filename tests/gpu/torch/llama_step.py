@@ -3,11 +3,12 @@
 usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000] [--batch 8]
                      [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
 
-The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights: --layers 33 --dim 4096 --heads 32
---hidden 14336. Every stage is a process of its own: one captures twice and adopts, and --runs processes restore (time from wg_cache_open, with the
-context and all memory ready, to the logits on the host). bench/torch_peers.py compares the same step with PyTorch's own ways to start. --folder is
-kept; without it a folder in /dev/shm is used and removed at the end. CUPTI: as for the other scripts ($WARMGRAPH_CUPTI).
-Exit status: 0 right, 1 WRONG or a stage failed, 3 the adoption is refused.
+The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. For about 16.6 GB of weights: --layers 33 --dim 4096
+--heads 32 --hidden 14336. Every stage runs in its own process: one process captures twice and adopts, and --runs processes restore. Their
+time is measured from wg_cache_open, with the context and all memory ready, until the logits are on the host. bench/torch_peers.py compares
+the same step with PyTorch's own ways to start. --folder is kept; without it a folder in /dev/shm is used and removed at the end.
+$WARMGRAPH_CUPTI is the path of CUPTI, as for the other scripts. Exit status: 0 if the results are right, 1 if they are wrong or a stage
+failed, 3 if the adoption is refused.
 """
 import argparse
 import array
@@ -58,11 +59,11 @@ def gigabytes(count):
     return "unknown" if count is None else f"{count / 1e9:.3f} GB"
 
 
-# --- shared by both processes: the regions in manifest.json
+# --- Code that both processes use: the regions in manifest.json
 
 
 def state_layouts(regions):
-    """Element types of the states: floats are compared as floats; bytes would have to be bitwise equal."""
+    """The element types of the states. Floats are compared as floats; as bytes, they would have to be bitwise equal."""
     return [wg.Layout(r["name"].encode(), wg.DTYPES[r["dtype"]], 0, None, None)
             for r in regions if r["role"] in ("weight", "cache")]
 
@@ -79,7 +80,7 @@ def declared_tensors(regions, role):
 
 
 def function_spec(regions, pointers):
-    """The step's declaration, with the states at `pointers` (by name)."""
+    """The declaration of the step, with the states at `pointers` (by name)."""
     spec = wg.FunctionSpec()
     spec.size, spec.name, spec.version = c.sizeof(spec), FUNCTION.encode(), VERSION.encode()
     inputs, outputs = declared_tensors(regions, "input"), declared_tensors(regions, "output")
@@ -100,13 +101,13 @@ def function_spec(regions, pointers):
 
 
 def row_places(cache, position):
-    """Lists (offset, bytes) of the rows that a step writes into a cache [batch, heads, context, head_dim]: one for each head."""
+    """Returns (offset, bytes) for each row that a step writes into a cache [batch, heads, context, head_dim]. Each head has one row."""
     batch, heads, context, head_dim = cache["sizes"]
     row = head_dim * 2
     return [((head * context + position) * row, row) for head in range(batch * heads)]
 
 
-# --- the process with PyTorch: captures, adopts, writes contents and reference
+# --- The process with PyTorch: it captures, adopts, and writes contents and reference
 
 
 def graph_nodes(native):
@@ -119,7 +120,7 @@ def graph_nodes(native):
 
 
 def captured_twice(seconds, shape):
-    """Returns (model, first, second, spacer): two Steps; in the second everything has other addresses."""
+    """Returns (model, first, second, spacer). `first` and `second` are Steps; in the second one everything has other addresses."""
     import torch
 
     import llama_model
@@ -154,7 +155,7 @@ def captured_twice(seconds, shape):
 
 
 def captured(seconds, name, model, step, inputs, outputs):
-    """Captures a Step; adds the allocator's free blocks before and after."""
+    """Captures a Step. Adds the free blocks of the allocator before and after the capture."""
     import torch
 
     import llama_model
@@ -167,7 +168,7 @@ def captured(seconds, name, model, step, inputs, outputs):
 
 
 def described(step):
-    """The manifest's regions for a Step, and its tensors in the same order."""
+    """Returns the regions of a Step for the manifest, and its tensors in the same order."""
     named = [("input", name, tensor) for name, tensor in step.inputs.items()]
     named += [("cache" if is_written else "weight", name, tensor) for name, tensor, is_written in step.states]
     named += [("output", name, tensor) for name, tensor in step.outputs.items()]
@@ -187,7 +188,7 @@ def write_tensor(file, tensor):
 
 
 def write_contents(folder, regions, tensors):
-    """Writes the contents of inputs and states, without outputs."""
+    """Writes the contents of inputs and states, but not of outputs."""
     with open(folder / "contents.bin", "wb") as file:
         for region, tensor in zip(regions, tensors):
             if region["role"] != "output":
@@ -197,7 +198,7 @@ def write_contents(folder, regions, tensors):
 
 
 def clear_rows(step, position):
-    """Clears the rows that the step must write, so that a missing write is noticed."""
+    """Clears the rows that the step must write, so that the test notices a missing write."""
     for _, tensor, is_written in step.states:
         if is_written:
             tensor[:, :, position].zero_()
@@ -214,7 +215,7 @@ def write_reference(folder, step, position):
 
 
 def adopted(seconds, library, device, folder, regions, tensors, first, second):
-    """Adopts, prints the results and returns them; raises Failure when the adoption is refused."""
+    """Adopts the captures, prints the results and returns them. Raises Failure when the adoption is refused."""
     cache = library.opened_cache(MODEL, folder / "cache")
     disabled = library.raw.wg_cache_disabled_reason(cache)
     if disabled:
@@ -249,7 +250,7 @@ def print_phases(seconds, report):
 
 
 def timed_replay(step, count=50):
-    """Milliseconds of a replay by PyTorch."""
+    """The milliseconds that a replay by PyTorch takes."""
     import torch
 
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -265,7 +266,7 @@ def capture_stage(arguments, folder):
     seconds, results = Seconds("capture"), {}
     library = wg.Library(arguments.library)
     device = library.made("wg_device_open", b"cuda:0")
-    with seconds.phase("wg_prepare_recording"):  # must come before PyTorch loads code
+    with seconds.phase("wg_prepare_recording"):  # this must be called before PyTorch loads code
         library.call("wg_prepare_recording", device)
     with seconds.phase("import torch"):
         import torch
@@ -306,11 +307,11 @@ def capture_stage(arguments, folder):
     return status
 
 
-# --- the process without PyTorch
+# --- The process without PyTorch
 
 
 class Contents:
-    """A file's bytes in memory, with their address."""
+    """The bytes of a file in memory, with their address."""
 
     def __init__(self, path):
         self._file = open(path, "rb")  # noqa: SIM115: lives as long as this
@@ -322,7 +323,7 @@ class Contents:
 
 
 def made_buffers(seconds, library, device, regions, contents):
-    """Returns {name: wg_buffer*} with the contents that PyTorch wrote."""
+    """Returns {name: wg_buffer*}. The buffers have the contents that PyTorch wrote."""
     buffers = {}
     with seconds.phase("memory made"):
         for region in regions:
@@ -343,8 +344,8 @@ def downloaded(library, buffer, size):
 
 
 def first_result(library, device, folder, spec, args, outputs, cache=None):
-    """Returns (function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache: already open, with its entries
-    being preloaded (wg_cache_preload)."""
+    """Returns (function, {"name": bytes}, milliseconds by step): from wg_cache_open until the result is on the host. cache: a cache that is
+    already open and is preloading its entries (wg_cache_preload)."""
     stream = c.c_void_p(library.raw.wg_device_stream(device))
     outcome, milliseconds, results = c.c_int32(-1), {}, {}
     started = last = time.perf_counter()
@@ -372,7 +373,7 @@ def first_result(library, device, folder, spec, args, outputs, cache=None):
 
 
 def later_calls(library, device, function, args, count=20):
-    """Median milliseconds of a call with synchronisation."""
+    """The median time of a call with its synchronisation, in milliseconds."""
     stream, times = c.c_void_p(library.raw.wg_device_stream(device)), []
     for _ in range(count):
         started = time.perf_counter()
@@ -391,7 +392,7 @@ def bf16_values(data):
 
 
 def not_close(data, expected, what):
-    """Returns "" or the error. NaN is never close, and results that are all zeros are an error."""
+    """Compares results with the expected ones. Returns "" or an error. NaN is never close, and a result with only zeros is an error."""
     found, wanted = bf16_values(data), bf16_values(expected)
     if len(found) != len(wanted):
         return f"{what}: {len(found)} values instead of {len(wanted)}"
@@ -405,7 +406,7 @@ def not_close(data, expected, what):
 
 
 def wrong_tokens(data, expected):
-    """Greedy tokens of two close results may differ, but only in a row with two largest logits."""
+    """Compares greedy tokens. Close results may have different tokens where two logits are nearly equal, so one token in eight may differ."""
     found, wanted = array.array("q", bytes(data)), array.array("q", expected)
     different = sum(a != b for a, b in zip(found, wanted))
     if len(found) != len(wanted) or different > len(wanted) // 8:
@@ -414,7 +415,7 @@ def wrong_tokens(data, expected):
 
 
 def wrong_cache(library, buffer, region, position, before, expected):
-    """Compares a cache: this step's rows must be PyTorch's, and all other rows unchanged."""
+    """Compares a cache: the rows of this step must be equal to PyTorch's, and all other rows must be unchanged."""
     data, rows, places = downloaded(library, buffer, region["bytes"]), bytearray(), row_places(region, position)
     for offset, size in places:
         rows += data[offset:offset + size]
@@ -425,7 +426,7 @@ def wrong_cache(library, buffer, region, position, before, expected):
 
 
 def mistakes(library, regions, position, buffers, results, contents, reference):
-    """The differences from PyTorch's own replay of the first capture; `reference` has the order of write_reference."""
+    """The differences from PyTorch's own replay of the first capture. `reference` has the order of write_reference."""
     found, at = [], 0
     for region in (r for r in regions if r["role"] == "output"):
         expected = reference[at:at + region["bytes"]]
@@ -479,7 +480,7 @@ def restore_stage(arguments, folder):
     return 1 if wrong else 0
 
 
-# --- the process that starts the others
+# --- The process that starts the others
 
 
 def shape_of(arguments):
@@ -487,7 +488,7 @@ def shape_of(arguments):
 
 
 def estimated_bytes(shape):
-    """The bytes of weights and KV cache, to choose a folder with enough space."""
+    """How many bytes the weights and the KV cache need, for choosing a folder with enough space."""
     s = argparse.Namespace(**shape)
     weights = s.layers * (4 * s.dim * s.dim + 3 * s.dim * s.hidden) + 2 * s.vocabulary * s.dim
     return 2 * weights + 4 * s.layers * s.batch * s.context * s.dim
@@ -495,7 +496,8 @@ def estimated_bytes(shape):
 
 @contextlib.contextmanager
 def working_folder(arguments):
-    """--folder, which is kept; otherwise a folder that is removed at the end, in memory when that has enough space."""
+    """The folder of --folder, which is kept. Without --folder, a folder that is removed at the end; it is in memory if memory has enough
+    space."""
     if arguments.folder:
         folder = pathlib.Path(arguments.folder).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -518,7 +520,7 @@ def shape_options(arguments):
 
 
 def stage(arguments, folder, option):
-    """Runs this script again for one stage and returns its exit status. The output is shared."""
+    """Runs this script again for one stage. Returns the stage's exit status. The stage prints to this process's output."""
     command = [sys.executable, __file__, arguments.library, option, str(folder), *shape_options(arguments)]
     started = time.perf_counter()
     status = subprocess.run(command, check=False).returncode
@@ -532,7 +534,7 @@ def read_json(path):
 
 
 def restored(arguments, folder):
-    """Returns (results, status) of --runs processes."""
+    """Runs --runs processes. Returns (their results, the exit status)."""
     runs, status = [], 0
     for _ in range(arguments.runs):
         (folder / "restored.json").unlink(missing_ok=True)
@@ -546,8 +548,8 @@ def restored(arguments, folder):
 
 
 def run_all(arguments, folder, results):
-    """Returns the exit status; `results` has the findings so far, in any case."""
-    for left in ("capture.json", "manifest.json"):  # files of an earlier run in the same folder
+    """Runs all stages. Returns the exit status. In any case, `results` has the findings so far."""
+    for left in ("capture.json", "manifest.json"):  # removes files that an earlier run left in the same folder
         (folder / left).unlink(missing_ok=True)
     shutil.rmtree(folder / "cache", ignore_errors=True)
     status = stage(arguments, folder, "--capture")

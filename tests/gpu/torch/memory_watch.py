@@ -1,4 +1,4 @@
-"""The memory that a piece of work takes: of the whole device, by NVML, and of this process, by /proc."""
+"""Measures the memory that a piece of work takes: memory of the whole device with NVML, and of this process with /proc."""
 import contextlib
 import ctypes as c
 import threading
@@ -9,7 +9,7 @@ class _Memory(c.Structure):
 
 
 class DeviceMemory:
-    """The bytes in use on CUDA's device 0, by all processes. `reason` says why they are not known, or is empty."""
+    """The bytes of CUDA's device 0 that all processes use. `reason` is empty, or says why the number is not known."""
 
     def __init__(self):
         self.reason = ""
@@ -28,7 +28,7 @@ class DeviceMemory:
 
     @staticmethod
     def _bus_id():
-        """The device's bus id in CUDA's numbering, which CUDA_VISIBLE_DEVICES changes and NVML does not know."""
+        """The bus id of CUDA's device 0. CUDA_VISIBLE_DEVICES changes CUDA's numbering, but not NVML's."""
         cuda, text, device = c.CDLL("libcuda.so.1"), c.create_string_buffer(32), c.c_int()
         for status in (cuda.cuInit(0), cuda.cuDeviceGet(c.byref(device), 0), cuda.cuDeviceGetPCIBusId(text, 32, device)):
             if status != 0:
@@ -36,7 +36,7 @@ class DeviceMemory:
         return text
 
     def used(self):
-        """Returns None when the number is not known."""
+        """The bytes that are in use. None when the number is not known."""
         if self.reason:
             return None
         memory = _Memory()
@@ -49,7 +49,7 @@ class DeviceMemory:
 
 
 def host_memory():
-    """Returns {"VmRSS": bytes now, "VmHWM": highest bytes} of this process."""
+    """Returns {"VmRSS": the process's bytes now, "VmHWM": the most bytes so far}."""
     found = {}
     with open("/proc/self/status") as status:
         for line in status:
@@ -60,13 +60,13 @@ def host_memory():
 
 
 def reset_host_peak():
-    """Resets VmHWM to the resident bytes of now; without the right to do so, VmHWM stays the whole process's."""
+    """Resets VmHWM to the bytes that are resident now. Without the right to do so, VmHWM is still the peak of the whole process."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as control:
         control.write("5")
 
 
 class Watch:
-    """A context manager that samples every 2 ms; afterwards `report` has the bytes before, at most and after."""
+    """A context manager that samples the memory every 2 ms. Afterwards, `report` has the bytes before, the most bytes, and the bytes after."""
 
     def __init__(self, device_memory):
         self._device_memory, self._stop = device_memory, threading.Event()

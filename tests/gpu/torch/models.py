@@ -1,12 +1,12 @@
-"""One model of each kind: captured by PyTorch, adopted, replayed at other addresses, compared with PyTorch's own replay.
+"""PyTorch captures one model of each kind. The model is adopted, replayed at other addresses, and compared with PyTorch's own replay.
 
 usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict] [--cleared]
 
-Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of torchvision in both
-memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in a process of its own: captured twice
-with everything at other addresses, adopted, replayed with inputs, states and outputs at addresses that no capture had. A refusal may be chance:
-uninitialised bytes may look like the address of live memory. --tries 3 tries up to three processes. Prints a table. Exit status 1: a model was
-replayed wrong, or was not captured; 3: a model was refused.
+Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of
+torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in its own
+process. It is captured twice, with everything at other addresses, and adopted. Then it is replayed with inputs, states and outputs at
+addresses that no capture had. A refusal may be chance: uninitialised bytes may look like the address of live memory. --tries 3 tries up to
+three processes. Prints a table. Exit status 1: a model was replayed wrong, or was not captured; 3: a model was refused.
 """
 import argparse
 import ctypes as c
@@ -30,20 +30,20 @@ DEVICE = "cuda"
 
 
 class Work:
-    """A function of tensors that can be moved: its inputs, the tensors that live across its calls, and its step."""
+    """A function of tensors that can be moved. It has inputs, tensors that live across its calls, and a step."""
 
     def __init__(self, torch, inputs, states, step, more_generators=()):
         """`states`: (name, tensor, whether it is written). `step()` uses these tensors and returns its results."""
         self.torch, self.step, self.turn = torch, step, 0
         self.generators = [generators.default(torch), *more_generators]
-        self.abandoned = []  # (pointer, bytes) of the tensors' first storage, which no capture uses
-        self.draws = bool(more_generators)  # every result has random numbers in it
-        self.has_twins = False  # has tensors of one size; in holes of this size, both tensors of a pair move by the same distance
+        self.abandoned = []  # (pointer, bytes) of the first storage of each tensor, which no capture uses
+        self.draws = bool(more_generators)  # whether every result has random numbers in it
+        self.has_twins = False  # whether tensors have equal sizes; in holes of this size, both tensors of a pair move by the same distance
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
 
     def moved(self, spacer):
-        """Gives every tensor new storage with the same aliases; the old storage stays allocated."""
+        """Gives every tensor new storage, and keeps which tensors share storage. The old storage stays allocated."""
         torch, storages, leaves = self.torch, {}, []
         self.turn += 1
         if self.has_twins:
@@ -52,7 +52,7 @@ class Work:
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
                 spacer.append(apart.spacer(torch, storage.nbytes(), self.turn, DEVICE))
-                # Keeps the old storage too, so that its address is not reused.
+                # Also keeps the old storage, so that its address is not used again.
                 storages[storage.data_ptr()] = (storage, storage.clone())
                 if self.turn == 1:
                     self.abandoned.append((storage.data_ptr(), storage.nbytes()))
@@ -67,7 +67,7 @@ class Work:
         return leaves
 
     def declared(self):
-        """Lists (name, whether it is written) of each storage, in the order of operators.py's regions."""
+        """Returns (name, whether it is written) for each storage, in the order of the regions in operators.py."""
         seen, result = set(), []
         for name, holder, is_written in self.holders:
             at = holder.untyped_storage().data_ptr()
@@ -78,13 +78,13 @@ class Work:
         return result
 
     def run(self, leaves):
-        """operators.py calls this while it warms up and captures; `leaves` are the tensors' present places."""
+        """operators.py calls this to warm up and to capture. `leaves`: the tensors on their present memory."""
         del leaves
         return [x for x in self.step() if x.numel() != 0]
 
 
 class Captured(operators.Captured):
-    """A capture with named states. The generators' words are states too, which the caller fills."""
+    """A capture with named states. The words of the generators are states, too, which the caller fills."""
 
     def __init__(self, work, leaves, spacer):
         self.work = work
@@ -93,7 +93,7 @@ class Captured(operators.Captured):
         self.declared = work.declared() + [(f"generator_word{i}", False) for i in range(len(self.words))]
 
     def states(self):
-        """Lists (name, flat tensor, whether it is written)."""
+        """Returns (name, flat tensor, whether it is written) for each state."""
         count = self.work.input_count
         return [(name, x, is_written) for (name, is_written), x in zip(self.declared[count:], self.inputs[count:])]
 
@@ -105,7 +105,7 @@ class Captured(operators.Captured):
 
 
 class Adopter(operators.Adopter):
-    """An Adopter that passes states."""
+    """An Adopter that also passes states."""
 
     def adopt(self, name, first, second, strict):
         count = first.work.input_count
@@ -129,7 +129,7 @@ class Adopter(operators.Adopter):
         return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))
 
 
-# --- the models: each makes a Work
+# --- The models: each function makes a Work
 
 
 def module_states(module, is_written=False):
@@ -137,7 +137,7 @@ def module_states(module, is_written=False):
 
 
 def inference(torch, module, *inputs):
-    """The module's results, without gradients."""
+    """Makes a Work of the module's results, without gradients."""
     def step():
         with torch.no_grad():
             result = module(*inputs)
@@ -147,7 +147,7 @@ def inference(torch, module, *inputs):
 
 
 def cache_tensors(torch, cache):
-    """The tensors of a transformers static cache: lists of tensors in old versions, layers with members in new ones."""
+    """The tensors of a transformers static cache. In old versions the cache has lists of tensors, in new versions layers with members."""
     if getattr(cache, "layers", None):
         return [(f"layer{i}_{name}", x) for i, layer in enumerate(cache.layers) for name, x in vars(layer).items()
                 if isinstance(x, torch.Tensor)]
@@ -155,7 +155,7 @@ def cache_tensors(torch, cache):
 
 
 def static_cache(torch, config, batch, length):
-    """StaticCache's arguments changed from version to version."""
+    """Makes a StaticCache, whose arguments differ between versions of transformers."""
     import inspect
 
     from transformers import StaticCache
@@ -206,20 +206,20 @@ def convolutions(torch, memory_format):
 
 
 def training(torch, optimizer_of):
-    """Forward, backward and the optimizer's step; parameters and the optimizer's own tensors change."""
+    """Makes a training step: forward, backward and the optimizer's step. Parameters and the optimizer's own tensors change."""
     nn = torch.nn
     model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 10)).to(DEVICE)
     optimizer = optimizer_of(model.parameters())
     x, label = torch.randn(32, 64, device=DEVICE), torch.randint(0, 10, (32,), device=DEVICE)
 
     def step():
-        optimizer.zero_grad(set_to_none=True)  # the capture's pool gives the gradients
+        optimizer.zero_grad(set_to_none=True)  # the gradients come from the pool of the capture
         loss = torch.nn.functional.cross_entropy(model(x), label)
         loss.backward()
         optimizer.step()
         return [loss.detach()]
 
-    step()  # makes the optimizer's tensors
+    step()  # this makes the tensors of the optimizer
     states = module_states(model, is_written=True)
     for i, parameter in enumerate(model.parameters()):
         states += [(f"optimizer{i}_{name}", value, True) for name, value in optimizer.state[parameter].items()
@@ -228,7 +228,7 @@ def training(torch, optimizer_of):
 
 
 def sampler(torch):
-    """Top-k, then nucleus, then the token that a given uniform number selects."""
+    """Makes a sampler: top-k, then nucleus sampling, then the token that a given uniform number selects."""
     logits, chance = torch.randn(8, 4096, device=DEVICE) * 3, torch.rand(8, 1, device=DEVICE)
 
     def step():
@@ -248,7 +248,7 @@ def fourier(torch):
 
 
 def dropout(torch):
-    """F.dropout with PyTorch's own generator, and a mask with a generator that is registered with the graph."""
+    """Makes a dropout by F.dropout, with PyTorch's own generator, and a mask from a generator that is registered with the graph."""
     x, generator = torch.randn(64, 1000, device=DEVICE), torch.Generator(DEVICE)
     generator.manual_seed(11)
 
@@ -260,13 +260,13 @@ def dropout(torch):
 
 
 def models():
-    """Functions that make each Work, by name."""
+    """The functions that make a Work, by the model's name."""
     def sgd(torch):
         return training(torch, lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=True))
 
     def adam(torch):
         work = training(torch, lambda p: torch.optim.Adam(p, lr=1e-3, foreach=True, capturable=True))
-        work.has_twins = True  # the two averages of each parameter are twins
+        work.has_twins = True  # the two averages of each parameter have equal sizes
         return work
 
     return {
@@ -281,7 +281,7 @@ def models():
     }
 
 
-# --- one model, in its process
+# --- The process of one model
 
 
 def captured_elsewhere(torch, work, spacer):
@@ -292,7 +292,7 @@ def captured_elsewhere(torch, work, spacer):
 
 
 def captured_twice(torch, make):
-    """Returns (first, second, spacer)."""
+    """Returns (first capture, second capture, spacer)."""
     work, spacer = make(torch), []
     first = Captured(work, work.moved(spacer), spacer)
     return first, captured_elsewhere(torch, work, spacer), spacer
@@ -315,8 +315,8 @@ def differing(torch, adopter, function, first):
 
 
 def adopted(torch, adopter, name, captures, strict):
-    """Returns (function, number of captures, the first of the two). Another capture helps against chance: neighbours that moved by the same distance,
-    and uninitialised bytes that look like the address of live memory."""
+    """Adopts. Returns (function, number of captures, the first of the two captures that were used). Another capture helps against chance:
+    neighbours that moved by the same distance, and uninitialised bytes that look like the address of live memory."""
     first, second, spacer = captures
     for count in range(2, MOST_CAPTURES + 1):
         try:
@@ -361,18 +361,18 @@ def try_model(torch, adopter, name, strict):
 
 
 def work(arguments):
-    """Runs one model; the last line of output is its result."""
+    """Runs one model. The last line of the output is its result."""
     library = wg.Library(arguments.library)
     operators.clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
     with tempfile.TemporaryDirectory() as folder:
         adopter = Adopter(library, pathlib.Path(folder) / "cache")
-        import torch  # must come after warmgraph
+        import torch  # must be imported after warmgraph
 
         torch.manual_seed(7)
         print(json.dumps(try_model(torch, adopter, arguments.work, arguments.strict)), flush=True)
 
 
-# --- the process that starts the others
+# --- The process that starts the others
 
 
 def asked(arguments, name):

@@ -2,9 +2,9 @@
 
 usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE] [--cleared]
 
-Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything at other addresses, adopted
-through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay. A fault in one operator (which breaks the
-context) stops only that one. Exit status 1: an operator was replayed wrong.
+Each operator of PyTorch's database (OpInfo) runs on its first strided sample: PyTorch captures it twice with everything at other addresses.
+It is adopted through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay. If an operator
+breaks the context, the other operators still run. Exit status 1: an operator was replayed wrong.
 """
 import argparse
 import collections
@@ -41,7 +41,7 @@ def load_database(dtype_name):
         sys.modules["expecttest"] = stub
     import torch.testing._internal.common_methods_invocations as database
 
-    # The database seeds the generator before each operator that draws; a capture does not allow this.
+    # The database seeds the generator before each operator that draws random numbers. A capture does not allow this, so it is replaced.
     database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
     dtype = getattr(torch, dtype_name)
@@ -52,18 +52,18 @@ def load_database(dtype_name):
     return torch, known
 
 
-clear_stack = None  # the library's wg_clear_stack, set by --cleared
+clear_stack = None  # the library's function wg_clear_stack; --cleared sets it
 
 
 class NotCaptured(Exception):
-    """PyTorch itself cannot capture the operator, or there is nothing to compare."""
+    """PyTorch itself cannot capture the operator, or the operator has no results to compare."""
 
 
-Leaf = collections.namedtuple("Leaf", "storage dtype offset size stride")  # a tensor of a sample
+Leaf = collections.namedtuple("Leaf", "storage dtype offset size stride")  # describes a tensor of a sample
 
 
 class Operator:
-    """One operator on its first strided sample, in memory that can be moved."""
+    """One operator with its first strided sample, whose memory can be moved."""
 
     def __init__(self, torch, op, dtype):
         from torch.utils._pytree import tree_flatten
@@ -74,7 +74,7 @@ class Operator:
         if sample is None:
             raise NotCaptured("no strided sample")
         leaves, self.tree = tree_flatten(self._parts(sample))
-        # Copies to the host: the sample's own tensors would be live undeclared memory, and kernels' padding points there.
+        # Copies of the sample on the host: the sample's own tensors would be undeclared memory in use, and padding of kernels points there.
         self.storages = {}
         self.leaves = [self._kept(x) if isinstance(x, torch.Tensor) else x for x in leaves]
 
@@ -93,7 +93,7 @@ class Operator:
         return all(x.is_cuda and x.layout == torch.strided and not x.is_conj() and not x.is_neg() for x in tensors)
 
     def moved(self, spacer):
-        """Returns the leaves with new storage and the same aliases."""
+        """Returns the leaves on new storage. Leaves that share storage still share it."""
         torch, storages, result = self.torch, {}, []
         self.turn += 1
         for leaf in self.leaves:
@@ -123,7 +123,7 @@ Range = collections.namedtuple("Range", "name pointer size")
 
 
 class Captured:
-    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words are the last inputs."""
+    """PyTorch's graph of out.copy_(operator(inputs)), in a new pool. The last inputs are the words of the generators."""
 
     def __init__(self, operator, leaves, spacer):
         torch = operator.torch
@@ -140,7 +140,7 @@ class Captured:
         self.outputs = [torch.zeros(x.size(), dtype=x.dtype, device="cuda") for x in results]
         del results
         spacer.append(torch.empty(5 << 12, dtype=torch.uint8, device="cuda"))
-        for leaf, was in zip(leaves, kept):  # the operator changes these in place
+        for leaf, was in zip(leaves, kept):  # the operator changes these tensors in place
             if isinstance(leaf, torch.Tensor) and leaf.numel() and not _overlaps(leaf):
                 leaf.copy_(was)
         self.inputs = _storages(torch, leaves)
@@ -170,7 +170,7 @@ class Captured:
 
 
 def _over(torch):
-    """Runs each operator over a stack that was filled with zeros, when clear_stack is set."""
+    """A context in which each operator runs over a stack that was filled with zeros, if clear_stack is set."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     if clear_stack is None:
@@ -179,7 +179,7 @@ def _over(torch):
     class ClearedStack(TorchDispatchMode):
         @classmethod
         def _should_skip_dynamo(cls):
-            return False  # otherwise it is imported, which takes seconds
+            return False  # without this, PyTorch imports Dynamo, which takes seconds
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             clear_stack()
@@ -193,7 +193,7 @@ def _overlaps(tensor):
 
 
 def _storages(torch, leaves):
-    """Returns each storage once, as a flat tensor."""
+    """Returns each storage once, as a flat tensor over its bytes."""
     flat = {}
     for leaf in leaves:
         if not isinstance(leaf, torch.Tensor) or leaf.numel() == 0:
@@ -239,7 +239,7 @@ class Adopter:
         spec.inputs, spec.input_count = inputs, len(inputs)
         spec.outputs, spec.output_count = outputs, len(outputs)
         spec.strict = int(strict)
-        spec.undeclared_constants = 1  # for the tables of cuFFT and cuDNN
+        spec.undeclared_constants = 1  # cuFFT and cuDNN have tables in undeclared memory
         natives = [wg.native_capture(first), wg.native_capture(second)]
         adoption = wg.Adoption(c.sizeof(wg.Adoption), c.pointer(natives[0]), c.pointer(natives[1]), 0, None, 0)
         return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))
@@ -263,7 +263,7 @@ def is_equal(torch, a, b):
 
 
 def replay_natively(torch, captured, others):
-    """Replays with PyTorch, which fills its generators' words; `others`, the words of another replay, get the same values."""
+    """Replays with PyTorch, which fills the words of its generators. `others`: the words of another replay, which get the same values."""
     captured.graph.replay()
     for word, other in zip(captured.words, others[len(others) - len(captured.words):]):
         other.copy_(word)
@@ -281,7 +281,7 @@ def try_operator(torch, adopter, name, op, dtype):
         torch.cuda.synchronize()
         result["captured"] = True
     except Exception as error:
-        # A broken capture changes the generator's state or the context and would break the next capture.
+        # A broken capture changes the generator's state or the context, and would break the next capture, so the process must end.
         return {**result, "captured": False, "is_spoilt": not isinstance(error, NotCaptured), "reason": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
     safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
     function = None
@@ -310,7 +310,7 @@ def try_operator(torch, adopter, name, op, dtype):
 
 
 def work(arguments):
-    """Reads operators from standard input, one per line; prints a line of JSON for each."""
+    """Reads names of operators from standard input, one per line. Prints a line of JSON for each."""
     global clear_stack
     library = wg.Library(arguments.library)
     clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
@@ -325,7 +325,7 @@ def work(arguments):
             result = try_operator(torch, adopter, name, known[name], getattr(torch, arguments.dtype))
             print(json.dumps(result), flush=True)
             if result.get("is_spoilt"):
-                os._exit(0)  # no destructor: the context may be gone
+                os._exit(0)  # ends without destructors, because the context may be broken
 
 
 class Worker:
@@ -355,7 +355,7 @@ class Worker:
         return {"operator": name, "captured": True, "adopted": False, "reason": f"the process ended with status {status}"}
 
     def read(self):
-        """Returns the next line of JSON and skips other lines. None at the end."""
+        """Returns the next line that is JSON; other lines are skipped. Returns None at the end."""
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
@@ -367,12 +367,12 @@ class Worker:
             self.process.wait()
 
 
-# The names of describe_node (capture/src/classify/structural_difference.cpp).
+# The names that describe_node gives (capture/src/classify/structural_difference.cpp).
 OTHER_NODES = "empty|copy|fill|event record|event wait|host function|memory operations|semaphore wait|semaphore signal"
 
 
 def category(reason):
-    """The reason without names, numbers and addresses."""
+    """The reason without names, numbers and addresses, for counting equal reasons."""
     text = re.sub(r"^wg_cache_adopt: ", "", reason)
     text = re.sub(r"cannot adopt '[^']*': ", "", text)
     text = re.sub(rf"(?:kernel .*?|{OTHER_NODES}) \(node \d+\)", "a node", text)

@@ -2,9 +2,9 @@
 
 usage: triton_kernel.py FOLDER SM
 
-SM is the device's compute capability (90); no GPU is needed. Writes into FOLDER the cubins and kernels.txt, with a line for each: file, kernel, bytes
-of shared memory, warps, rows and columns of a block, names of the parameters in their order. After these the kernel takes pointers of Triton's own,
-which are null here. Exit status 77 when Triton is missing.
+SM is the device's compute capability (90); no GPU is needed. Writes into FOLDER the cubins and kernels.txt, with a line for each: file,
+kernel, bytes of shared memory, warps, rows and columns of a block, names of the parameters in their order. After these parameters, the
+kernel takes pointers that Triton adds, which are null here. Exit status 77 when Triton is missing.
 """
 import os
 import pathlib
@@ -24,7 +24,7 @@ except ImportError as missing:
 
 @triton.jit
 def product(x, w, y, rows, columns, inner, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """y = silu(x w), row by row, bf16. Sizes are multiples of the blocks."""
+    """Computes y = silu(x w) row by row, in bf16. The sizes are multiples of the blocks."""
     across = columns // BLOCK_N
     m = tl.program_id(0) // across * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.program_id(0) % across * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -47,7 +47,7 @@ BLOCKS = (
 
 def compiled(blocks, target):
     signature = {name: "*bf16" for name in POINTERS} | {name: "i32" for name in SIZES}
-    # The launcher finds this for such arguments. Without it, no load is wide enough to go directly to shared memory.
+    # Triton's launcher finds this property of the arguments. Without it, loads are not wide enough to go directly to shared memory.
     divisible = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
     source = triton.compiler.ASTSource(product, signature | {name: "constexpr" for name in blocks}, blocks, divisible)
     return triton.compile(source, target=target, options={"num_warps": 8, "num_stages": 3})

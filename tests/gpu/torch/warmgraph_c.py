@@ -1,8 +1,8 @@
-"""warmgraph's C interface through ctypes: the part of warmgraph.h that an adoption and a replay need."""
+"""Calls warmgraph's C interface through ctypes: the part of warmgraph.h that an adoption and a replay need."""
 import ctypes as c
 
 BF16 = 9
-# The keys are PyTorch's names.
+# Numbers of the C interface, by PyTorch's names.
 DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "uint64": 6, "int64": 7, "float16": 8,
           "bfloat16": BF16, "float32": 10, "float64": 11, "bool": 12}
 READ_WRITE, READ_ONLY = 0, 1
@@ -109,7 +109,7 @@ class Failure(RuntimeError):
 
 
 class Library:
-    """Calls functions by name; a status other than ok becomes a Failure with the library's text."""
+    """Calls functions by name. If a status is not ok, raises Failure with the library's text."""
 
     def __init__(self, path):
         self._library = c.CDLL(path)
@@ -134,7 +134,7 @@ class Library:
             raise Failure(f"{name}: {code}: {self._library.wg_last_error().decode()}")
 
     def made(self, name, *arguments):
-        """Makes a call whose last argument returns a handle."""
+        """Calls a function whose last argument returns a handle, and returns the handle."""
         handle = c.c_void_p()
         self.call(name, *arguments, c.byref(handle))
         return handle
@@ -148,7 +148,8 @@ class Library:
         return self.made("wg_cache_open", c.byref(options))
 
     def report(self, function):
-        """The function's report on its first call or its adoption: outcome, reason, first_call_ms and the phases' milliseconds in order."""
+        """The function's report about its first call or its adoption: outcome, reason, first_call_ms, and the milliseconds of the phases in
+        order."""
         report, raw = self.made("wg_function_report", function), self._library
         indices = [c.c_uint64(i) for i in range(raw.wg_report_phase_count(report))]
         result = {
@@ -175,8 +176,8 @@ def named(ranges):
 
 
 def native_capture(captured):
-    """`captured` has graph, regions and scratch with name, pointer and size, and perhaps free_blocks: (pointer, size). The result keeps the objects
-    alive that it points to."""
+    """Makes a wg_native_capture. `captured` has a graph, regions and scratch (name, pointer, size), and perhaps free_blocks (pointer,
+    size). The result keeps the objects alive to which it points."""
     regions, scratch = named(captured.regions), named(captured.scratch)
     native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch))
     free = array(Memory, [Memory.at(pointer, size) for pointer, size in getattr(captured, "free_blocks", [])])
@@ -193,7 +194,7 @@ def free_blocks(snapshot):
 
 
 def free_throughout(before, after):
-    """Returns [(pointer, size)] of the memory that is free in both."""
+    """Returns [(pointer, size)] of the memory that is free both before and after."""
     result, ends = [], sorted(after.items())
     for start, end in sorted(before.items()):
         result += [(max(start, a), min(end, b) - max(start, a)) for a, b in ends if a < end and start < b]

@@ -1,4 +1,4 @@
-/* The same through the C interface. */
+/* Uses the C interface as main.cpp uses the C++ interface. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Uses the facade like a service, including a device; the argument is the cache folder.
+// Uses the facade as a service does, with a device. The argument is the cache folder.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -23,7 +23,7 @@ int main(int argc, char** argv)
         std::printf("unexpected: %s\n", error.what());
         return 1;
     }
-    // The exception's type must be the same on both sides of a shared library.
+    // The type of the exception must be the same inside and outside of a shared library.
     try {
         const wg::Cache refused({.model = "../elsewhere", .cache_dir = argv[1]});
     } catch (const wg::Exception& error) {

@@ -1,1 +1,1 @@
-"""The Python binding of libwarmgraph, its log and its command, forks, and the registry of frameworks."""
+"""The Python binding of libwarmgraph: its log, its command, the handling of forks, and the registry of frameworks."""

@@ -1,4 +1,4 @@
-"""The command `warmgraph`: the program in the wheel. See `warmgraph --help` and docs/command.md."""
+"""Runs the command `warmgraph`, a program in the wheel. See `warmgraph --help` and docs/command.md."""
 from __future__ import annotations
 
 import os

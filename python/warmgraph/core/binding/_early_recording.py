@@ -21,7 +21,7 @@ _is_armed = False
 
 
 def arm() -> None:
-    """Called once, when the package is imported."""
+    """Registers the hook. Called once, when the package is imported."""
     torch = sys.modules.get("torch")
     if hasattr(getattr(torch, "cuda", None), "_lazy_call"):
         _follow(torch)
@@ -33,7 +33,7 @@ def _follow(torch: Any) -> None:
     global _is_armed
     if not _is_armed:
         _is_armed = True
-        torch.cuda._lazy_call(keep_device_code)  # runs before PyTorch loads its first kernel; at once if CUDA runs already
+        torch.cuda._lazy_call(keep_device_code)  # runs before PyTorch loads its first kernel; runs at once if CUDA is running already
 
 
 def keep_device_code() -> None:

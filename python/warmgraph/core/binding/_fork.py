@@ -1,12 +1,12 @@
-"""A forked child has its parent's handles but not the driver's threads. Using a handle there raises an error instead of hanging."""
+"""A forked child has its parent's handles but not the driver's threads. Using a handle in the child raises an error instead of hanging."""
 from __future__ import annotations
 
 import os
 
 from warmgraph import errors
 
-_generation = 0  # number of forks between the first process and this one
-_opened_in: set[int] = set()  # generations that opened a device
+_generation = 0  # how many forks lie between the first process and this one
+_opened_in: set[int] = set()  # the generations (numbers of forks) in which a device was opened
 
 
 def _after_in_child() -> None:

@@ -1,6 +1,6 @@
 """The registry of frameworks: each half of this package registers its functions here. The rest of the core knows no framework.
 
-A framework is never imported for this. If the program has imported it, its half is imported by name.
+Nothing here imports a framework. If the program has imported a framework, the half for it is imported by name.
 """
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import sys
 import types
 from typing import Any, Callable, Iterable
 
-_HALVES = {"torch": "warmgraph.torch"}  # by the framework's module: the half of this package, which registers itself
+_HALVES = {"torch": "warmgraph.torch"}  # for a framework's module, the module of this package that registers itself as the framework's half
 _registered: list[Framework] = []
 
 
 @dataclasses.dataclass(frozen=True)
 class Framework:
-    """The functions that a half registers."""
+    """The functions that a framework's half registers."""
 
-    is_call: Callable[[Any, Iterable[Any]], bool]  # the method's object, or values of arguments, are the framework's: its half answers such calls
-    function_of: Callable[[Any], Any]  # what answers the calls of a wrapper (CachedFunction)
-    method_of: Callable[[Any], types.MethodType]  # a module that is called itself, as a method
-    signed_by: Callable[[Any], Any]  # what has the signature of such a module; None: nothing
-    request_preload: Callable[[Any], Any]  # the graphs of a wrapper may be restored before its first call
-    forget_preload: Callable[[Any], Any]  # they may not
-    summary: Callable[[], str]  # a line for explain(); "" where there is nothing to say
+    # Whether the method's object or an argument belongs to the framework; then the framework's half answers the call.
+    is_call: Callable[[Any, Iterable[Any]], bool]
+    function_of: Callable[[Any], Any]  # returns the object that answers the calls of a wrapper (CachedFunction)
+    method_of: Callable[[Any], types.MethodType]  # returns a callable module as a method
+    signed_by: Callable[[Any], Any]  # returns the callable that has a module's signature; None if it is not available
+    request_preload: Callable[[Any], Any]  # permits restoring a wrapper's graphs before its first call
+    forget_preload: Callable[[Any], Any]  # withdraws that permission
+    summary: Callable[[], str]  # returns a line for explain(), or ""
 
 
 def register(framework: Framework) -> None:

@@ -1,4 +1,4 @@
-"""libwarmgraph, loaded at its first use. A status that is not wg_ok is raised as its exception."""
+"""libwarmgraph, loaded at its first use. A status that is not wg_ok is raised as the exception of its code."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +12,7 @@ from warmgraph.core.binding import _c, _fork, _log
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2]  # the package's folder
 _NAME = "libwarmgraph.so.0"
-_LIKELY_TEXT = 64 << 10  # letters; large enough for most texts, so that one call suffices (a call may read a folder)
+_LIKELY_TEXT = 64 << 10  # letters in the first buffer; enough for most texts, so that one call suffices (a call may read a folder)
 _lock = threading.Lock()
 _library: Library | None = None
 
@@ -21,7 +21,7 @@ class Library:
     """The C functions as attributes: `library().wg_device_open(...)`."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        # Finds the wheel's shared libraries. libcuda and libOpenCL are opened with the first device.
+        # The loader finds the wheel's shared libraries. libcuda and libOpenCL are only loaded when the first device is opened.
         self._cdll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         for name, (result, arguments) in _c.FUNCTIONS.items():
             function = getattr(self._cdll, name)
@@ -31,7 +31,7 @@ class Library:
             setattr(self, name, function)
         _log.receive_from(self._cdll)
 
-    def __getattr__(self, name: str) -> Any:  # only for type checkers: all functions are set above
+    def __getattr__(self, name: str) -> Any:  # this method exists only for type checkers: all functions are set above
         raise AttributeError(name)
 
     def _check(self, status: int, _function: Any, _arguments: Any) -> int:
@@ -50,7 +50,7 @@ class Library:
             self._check(status, None, None)
 
     def with_lock(self) -> ctypes.PyDLL:
-        """The same functions, called while holding Python's global lock."""
+        """The same functions, but a call keeps Python's global lock."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
 
     def made(self, name: str, *arguments: Any) -> int:
@@ -113,7 +113,7 @@ class Handle:
         return self._pointer is None
 
     def close(self) -> None:
-        """Frees it. Using it afterwards raises InvalidArgument; closing it again does nothing."""
+        """Frees the object. Using it afterwards raises InvalidArgument; closing it again does nothing."""
         pointer, self._pointer = self._pointer, None
         if pointer is not None and self._made_in == _fork.generation():
             self._destroy(pointer)
@@ -135,5 +135,5 @@ def array_of(kind: Any, items: list[Any]) -> Any:
 
 def kind_of(structure: Any, member: str) -> Any:
     """The ctypes class of a structure's member."""
-    kinds: dict[str, Any] = dict(structure._fields_)  # no member is a bit field
+    kinds: dict[str, Any] = dict(structure._fields_)  # no member of the structures is a bit field
     return kinds[member]

@@ -37,7 +37,8 @@ class _WhereNothingIsConfigured(logging.StreamHandler):  # type: ignore[type-arg
 
 
 class _Limit:
-    """Keeps the library from making lines that Python's logger would drop: for one line, a table's first call would read the header of each graph."""
+    """Keeps the library from making lines that Python's logger would drop. Making a single line can be slow: at a table's first call the
+    library would read the header of each graph."""
 
     def __init__(self) -> None:
         self._last: int | None = None

@@ -37,10 +37,10 @@ class Scalar:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The outcome of a function's first call (or of the latest variant that was loaded or recorded)."""
+    """The outcome of a function's first call, or of the latest variant that was loaded or recorded."""
 
     function: str
-    outcome: str  #: recorded, replayed, eager or refused
+    outcome: str  # "recorded", "replayed", "eager" or "refused"
     reason: str
     entry: str
     first_call_ms: float
@@ -96,9 +96,9 @@ class Spec:
     inputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
     outputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
     states: Mapping[str, Array] = dataclasses.field(default_factory=dict)
-    read_only: frozenset[str] = frozenset()  #: states that the function only reads
+    read_only: frozenset[str] = frozenset()  # the states that the function only reads
     scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
-    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: further guards
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # further guards, by name
     code: Sequence[Program] = ()
     environment: Sequence[str] = ()
     version: str = ""
@@ -109,9 +109,9 @@ class Spec:
 
 @dataclasses.dataclass(frozen=True)
 class ArtifactAmount:
-    """Artifacts of one kind. `seconds`: the time of making them: first calls without the cache, compiling, or tuning."""
+    """The amount of artifacts of one kind. `seconds`: the time that making them took (first calls without the cache, compiling, or tuning)."""
 
-    kind: str  #: "entries", "images", "constants", "compiled", "tuned", "profiles", "torch"
+    kind: str  # "entries", "images", "constants", "compiled", "tuned", "profiles" or "torch"
     count: int
     bytes: int
     seconds: float
@@ -120,7 +120,8 @@ class ArtifactAmount:
 
 @dataclasses.dataclass(frozen=True)
 class CacheInfo:
-    """The artifacts that were saved or loaded. `there` and `skipped`: names of artifacts that were not moved, and why."""
+    """The artifacts that were saved or loaded. `there`: artifacts that the folder had already. `skipped`: artifacts that do not fit, and
+    why."""
 
     kinds: tuple[ArtifactAmount, ...] = ()
     there: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -134,7 +135,7 @@ def _info_of(artifacts: int) -> CacheInfo:
 
 
 def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-    """The artifacts that this process recorded or hit through these caches, each once; None: nothing."""
+    """The artifacts that this process recorded or hit through these caches, each once; None if there are no such artifacts."""
     lib = library()
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
@@ -166,7 +167,8 @@ def _bytes_of(artifacts: int) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class PreloadProgress:
-    """The progress of Cache.preload. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
+    """The progress of Cache.preload. failed: number of entries that are damaged, or that the driver refused. function: the function of the
+    last entry; "" when all are restored."""
 
     loaded: int
     failed: int
@@ -189,7 +191,7 @@ class Cache(Handle):
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
         lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
-        # Where PyTorch runs, torch/replay/_pausing.py pauses: it knows PyTorch's profiler, and counts the replays of all caches.
+        # Where PyTorch runs, torch/replay/_pausing.py pauses: it knows off: PyTorch's profiler, and counts the replays of all caches.
         options.pauses_recording = int(_frameworks.registered() is None)
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
         owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
@@ -219,7 +221,7 @@ class Cache(Handle):
 
     @property
     def directory(self) -> str:
-        """The absolute path."""
+        """The absolute path of the cache's folder."""
         return str(library().wg_cache_directory(self.pointer).decode())
 
     @property
@@ -252,11 +254,12 @@ class Cache(Handle):
                 progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
         """Restores entries before the calls that need them, in threads of the cache, which pause during first calls.
 
-        functions: names of functions, which need not be wrapped yet; restores each function's last used entry that fits `device`. A name that ends in
-        "*" stands for all functions of the model with this beginning. None: all entries of the functions that exist now. wait: wait until all are
-        restored, return the counts, and call `progress` after each. Without it returns None at once. A call restores an entry that is not
-        restored yet, or waits for it if it is being restored. An entry that cannot be used counts as failed, and raises nothing.
-        InvalidArgument: an impossible function name, names without a device, `progress` without `wait`.
+        functions: names of functions, which need not be wrapped yet; restores each function's last used entry that fits `device`. A name
+        that ends in "*" stands for all functions of the model with this beginning. None: all entries of the functions that exist now. wait:
+        wait until all are restored, return the counts, and call `progress` after each. Without `wait`, returns None at once. A call
+        restores an entry that is not restored yet, or waits for it if it is being restored. An entry that cannot be used counts as failed,
+        and raises nothing. Raises InvalidArgument for an impossible function name, for names without a device, and for `progress` without
+        `wait`.
         """
         if progress is not None and not wait:
             raise errors.InvalidArgument("progress is given without wait: pass wait=True")
@@ -292,13 +295,14 @@ class Cache(Handle):
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
-        include_torch: what PyTorch compiled as well (put_artifact); InvalidArgument where there is no key to sign the bundle with."""
+        """The entries that this process recorded or hit through this cache, with the artifacts that they need, as a bundle's bytes; None if
+        there are no such entries. include_torch: also PyTorch's compiled code (put_artifact); InvalidArgument when there is no key to
+        sign the bundle."""
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
-        """Puts a bundle's bytes into the folder. Skips and names artifacts that do not fit the device, its driver and the environment. Replaces
-        nothing."""
+        """Puts a bundle's bytes into the folder. Skips and names artifacts that do not fit the device, its driver and the environment.
+        Existing artifacts are not replaced."""
         lib = library()
         handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
@@ -331,7 +335,8 @@ class Cache(Handle):
         return found
 
     def wrap(self, name: str, device: Device, spec: Spec, body: Callable[[Run], Any]) -> Function:
-        """`body` enqueues the function's work. A recording calls it more than once, and it must enqueue the same work each time."""
+        """Wraps `body`, which enqueues the function's work. A recording calls `body` more than once, and it must enqueue the same work each
+        time."""
         return Function(self, name, device, spec, body)
 
     def entries(self, name: str, device: Device, *, spec: Spec | None = None, most: int | None = None) -> list[dict[str, Any]]:
@@ -380,15 +385,15 @@ class Function(Handle):
             pointer = lib.made("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
         del keep
 
-        def destroy(one: int, _callback: Any = callback) -> None:  # keeps the callback alive
+        def destroy(one: int, _callback: Any = callback) -> None:  # the default argument keeps the callback alive
             lib.wg_function_destroy(one)
             destroyed()
 
         super().__init__(pointer, device.later(destroy))
 
     def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
-        """Enqueues the function in the device's default stream, or in `stream` (the library's handle). Returns the outcome. `regions`: the body's
-        arrays."""
+        """Enqueues the function in the device's default stream, or in `stream` (the library's handle). Returns the outcome. `regions`:
+        arrays that the body uses, with their names."""
         call = BodyCall(self.name, tuple(regions))
         args, keep = _raw_arguments(self.spec, arguments)
         outcome = ctypes.c_int32(-1)
@@ -402,7 +407,7 @@ class Function(Handle):
             raise error
         finally:
             self._calls.now = before
-        if call.raised is not None and not isinstance(call.raised, Exception):  # raised in a capture, after the answer
+        if call.raised is not None and not isinstance(call.raised, Exception):  # a capture raised this error, after the answer was computed
             raise call.raised
         return OUTCOMES.get(outcome.value, "unknown")
 
@@ -414,7 +419,7 @@ class Function(Handle):
         return report_of(self.pointer)
 
     def misses(self) -> str:
-        """Its last 16 misses in this process, newest first, with the facts that differed."""
+        """The last 16 misses of this function in this process, newest first, with the facts that differed."""
         return library().text("wg_function_misses", self.pointer)
 
     def _run_body(self, recorder: int) -> int:
@@ -427,13 +432,13 @@ class Function(Handle):
             with Run(self.name, self.device, recorder, call.regions, call.count == 1) as run:
                 self._body(run)
             return 0
-        except BaseException as error:  # no exception may pass through C: the call raises it
+        except BaseException as error:  # no exception may pass through C code; __call__ raises it afterwards
             if call is not None:
                 call.raised = error
             why = str(error) if isinstance(error, errors.NotRecordable) else f"it raises {type(error).__name__}: {error}"
             try:
                 library().wg_recorder_fail(recorder, _c.wg_not_recordable, why.encode("utf-8", "replace"))
-            except errors.NotRecordable:  # expected
+            except errors.NotRecordable:  # this error is expected
                 pass
             return 1
 
@@ -489,7 +494,7 @@ def _declared(tensors: Mapping[str, Tensor], keep: list[Any]) -> Any:
 
 
 def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
-    """A wg_function_spec, and the objects that must live until the call that takes it ends."""
+    """A wg_function_spec, and the objects that must stay alive until the C function that gets it returns."""
     keep: list[Any] = []
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=name.encode(), version=spec.version.encode(),
                               strict=int(spec.strict), metadata=spec.metadata.encode() or None)

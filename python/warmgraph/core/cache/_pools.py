@@ -20,7 +20,7 @@ class Where:
     """The key of a pool: wrappers with equal keys share one."""
 
     model: str
-    cache_dir: str  # absolute
+    cache_dir: str  # the absolute path
     dynamic: bool
     ranks: tuple[int | None, int | None, int | None]
     config: Config
@@ -35,13 +35,13 @@ class Where:
 
 
 def folder_of(cache_dir: Path | None) -> str:
-    """The absolute folder for an option `cache_dir`, now."""
+    """The absolute path of the folder that the option `cache_dir` means now."""
     return str(library().wg_cache_folder(text_or_none(str(cache_dir) if cache_dir else None)).decode())
 
 
 class Pool:
-    """Caches of one model. A cache has one function of a name; a function with the same name and other facts (a text, a structure) uses the next
-    cache."""
+    """Caches of one model. In one cache, only one function can have a given name. A function with the same name and other facts (a text, a
+    structure) uses the next cache."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
@@ -49,7 +49,8 @@ class Pool:
         self._names: list[set[str]] = [set()]
 
     def made(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
-        """Calls `make` with a cache that has no function of this name, and with a callback for the function's destruction."""
+        """Calls `make` with a cache that has no function of this name, and with a callback for `make` to call when the function is
+        destroyed."""
         cache = self.take(name)
         try:
             return make(cache, functools.partial(self.give_back, cache, name))
@@ -68,7 +69,7 @@ class Pool:
             return self.caches[-1]
 
     def give_back(self, cache: Cache, name: str) -> None:
-        """Frees the name. Call this when the function is destroyed, not before."""
+        """Makes the name free again in this cache. Call this when the function is destroyed, not before."""
         with _lock:
             self._names[self.caches.index(cache)].discard(name)
 
@@ -91,7 +92,7 @@ def pool_of(where: Where) -> Pool:
 
 
 def every_pool() -> list[Pool]:
-    """All pools of this process, in the order of opening."""
+    """All pools of this process, in the order in which they were opened."""
     with _lock:
         return list(_pools.values())
 

@@ -1,1 +1,1 @@
-"""Replays entries without the code of their functions."""
+"""Replays entries in processes that do not have the functions' code."""

@@ -1,4 +1,4 @@
-"""Describes entries for a process without their function's code: inputs, outputs and states."""
+"""Describes an entry's inputs, outputs and states for a process that does not have the function's code."""
 from __future__ import annotations
 
 import base64
@@ -11,24 +11,24 @@ from warmgraph import dtypes, errors
 from warmgraph.arrays._shapes import extent_bytes
 from warmgraph.core.cache._cache import Scalar
 
-TORCH = "warmgraph.torch"  # the key of the version in the metadata of PyTorch's functions
+TORCH = "warmgraph.torch"  # the metadata of PyTorch's functions has its version under this key
 VERSION = 1
-WORDS = ("generator.seed", "generator.offset")  # states of a function that draws random numbers
+WORDS = ("generator.seed", "generator.offset")  # the states that a function has if it draws random numbers
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Elements in memory. `strides` in elements."""
+    """The layout of elements in memory. `strides` are in elements."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int = 0  # bytes from the begin of its memory
+    offset: int = 0  # offset in bytes from the start of the state's memory
 
     @property
     def extent(self) -> int:
-        """Bytes from its first element to the end of its last."""
+        """The number of bytes from the start of the first element to the end of the last."""
         return extent_bytes(self.shape, self.strides, dtypes.itemsize(self.dtype))
 
     @property
@@ -45,28 +45,28 @@ class State(Layout):
     range. Without parts it is one array with its own name."""
 
     is_read_only: bool = False
-    is_zeroed: bool = False  # the function writes it: zeros at first
+    is_zeroed: bool = False  # the function writes the state, so it begins with zeros
     parts: tuple[Layout, ...] = ()
-    contents: bytes | None = None  # from the entry
+    contents: bytes | None = None  # the contents that the entry stores
 
     @property
     def nbytes(self) -> int:
         return self.extent
 
     def names(self) -> list[Layout]:
-        """The arrays that can be given for it: its parts, and the whole under its own name unless a part has this name."""
+        """The arrays that a caller can give for this state: its parts, and the whole under the state's name unless a part has this name."""
         whole = Layout(self.name, self.dtype, self.shape, self.strides)
         return [*self.parts] if any(part.name == self.name for part in self.parts) else [*self.parts, whole]
 
     def needed(self) -> list[Layout]:
-        """The arrays that must be given, each under any name that covers it."""
+        """The arrays that a caller must give, each under any name that covers it."""
         return [] if self.is_zeroed or self.contents is not None else list(self.parts or self.names())
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredEntry:
-    """One recording of a function. `facts`: further facts of the recording; lists are not expanded (each_fact). `read_only_inputs` are known to be only
-    read; `draws`: a call's advance of the generator's offset."""
+    """One recording of a function. `facts`: further facts of the recording; facts that are lists are not expanded (see each_fact).
+    `read_only_inputs`: the inputs that the function is known to only read. `draws`: how far a call advances the generator's offset."""
 
     digest: str
     recorded: str
@@ -83,7 +83,7 @@ class StoredEntry:
 
 
 def stored_entry(raw: Mapping[str, Any]) -> StoredEntry:
-    """Converts an element of wg_cache_entries. Raises Corrupt or Stale when PyTorch's metadata is damaged, or another version's."""
+    """Converts an element of wg_cache_entries. Raises Corrupt or Stale when PyTorch's metadata is damaged or has another version."""
     if raw["values"]:
         names = ", ".join(value["name"] for value in raw["values"])
         raise errors.Unsupported(f"entry {raw['digest'][:8]} is specialised on the numbers {names} (Spec::values), which only C and C++ can give")
@@ -96,7 +96,7 @@ def stored_entry(raw: Mapping[str, Any]) -> StoredEntry:
 
 
 def each_fact(facts: Mapping[str, str]) -> dict[str, str]:
-    """The facts with lists replaced by their items (cachefmt/fact_lists.hpp)."""
+    """The facts, with each list of facts replaced by the facts in it (cachefmt/fact_lists.hpp)."""
     found: dict[str, str] = {}
     for name, value in facts.items():
         rows = [line.split("\t", 1) for line in value.split("\n")] if name.endswith(" *") else []
@@ -114,7 +114,7 @@ class _Metadata:
 
 
 def _metadata(text: str) -> _Metadata:
-    """The metadata of a PyTorch function's entry; empty for other texts, which belong to their callers."""
+    """The metadata of a PyTorch function's entry; empty metadata for any other text, which the caller of Cache.wrap wrote."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -18,7 +18,7 @@ from warmgraph.core.cache._pools import Pool, Where, folder_of, pool_of
 from warmgraph.core.serving._entry_metadata import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from warmgraph.core.serving._state_memory import States, expect_fits, lay_out, placed, room
 
-_MOST_NAMED = 4  # facts in a message
+_MOST_NAMED = 4  # the most facts that a message names
 _WORD = 8  # bytes of a generator's number in device memory
 
 
@@ -27,8 +27,9 @@ class Server:
 
     model: as in Config. device: a Device or its id. weights: arrays by their names in state_dict(), from NumPy (bf16 as u16) or on the
     device; unused arrays are ignored. Functions of one server share a state by its name: weights are uploaded once, and one function reads
-    the state that another one wrote. A state that is not given has the contents in the entry, or zeros if the function writes it;
-    any other raises InvalidArgument. seed: for the functions' random numbers. The other arguments are those of cache_compile.
+    the state that another one wrote. If a state is not given, it gets the contents in the entry, or zeros if the function writes it. If
+    neither is possible, raises InvalidArgument. seed: the seed of the functions' random numbers. The other arguments are those of
+    cache_compile.
     """
 
     def __init__(self, model: str = "", *, device: Any, weights: Mapping[str, Any] | None = None, seed: int = 0, config: Config | None = None,
@@ -39,7 +40,7 @@ class Server:
         if not options.model:
             raise errors.InvalidArgument("a server needs the model of its cache: give model=, or a Config with a model")
         self.device = device if isinstance(device, Device) else Device(device)
-        self.seed, self.offset = seed, 0  # the same as after torch.cuda.manual_seed
+        self.seed, self.offset = seed, 0  # the generator starts as after torch.cuda.manual_seed
         self._pool: Pool = pool_of(Where(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
         self._states = States(self.device, dict(weights or {}))
         self._functions: dict[tuple[str, str], ServedFunction] = {}
@@ -57,17 +58,18 @@ class Server:
             return self._functions[name, entry]
 
     def state(self, name: str) -> Array:
-        """A state's memory, by its name or one of its tensors' names. Available after a call of a function with this state."""
+        """A state's memory. `name` is the state's name or the name of a tensor in it. The memory is available after a call of a function
+        with this state."""
         with self._lock:
             return self._states.named(name)
 
     def states(self) -> list[str]:
-        """The names that state() takes."""
+        """The names that state() accepts."""
         with self._lock:
             return self._states.names()
 
     def bind(self, name: str, array: Any) -> None:
-        """Moves a state to memory on the device, for later calls of all functions. Work that was enqueued before uses the old memory."""
+        """Moves a state to other memory on the device, for later calls of all functions. Work that was enqueued before uses the old memory."""
         with self._lock:
             state = self._states.bind(name, array if isinstance(array, Array) else self.device.view(array))
             for function in self._functions.values():
@@ -93,8 +95,8 @@ class ServedFunction:
     def __init__(self, server: Server, name: str, entries: Sequence[StoredEntry]) -> None:
         self.name, self.entries = name, tuple(entries)
         self._server = server
-        self._variants: dict[str, _Variant] = {}  # by digest
-        self._chosen: dict[tuple[Any, ...], _Variant] = {}  # by the inputs' layout
+        self._variants: dict[str, _Variant] = {}  # by the entry's digest
+        self._chosen: dict[tuple[Any, ...], _Variant] = {}  # by ServedCall.look()
         self._last: _Variant | None = None
 
     def __repr__(self) -> str:
@@ -118,10 +120,10 @@ class ServedFunction:
                  **more: Any) -> dict[str, Any]:
         """Enqueues the function and returns its outputs by name.
 
-        Inputs and scalars by name, as a dict or as keywords. With NumPy arrays, the outputs are NumPy arrays (bf16 as u16), and an input
-        gets the function's writes. With device arrays (Array, __cuda_array_interface__, DLPack) nothing is copied, outputs are
-        device arrays, new ones or those in `out`, and the call does not wait. stream: an object with __cuda_stream__, else the device's
-        default stream.
+        Inputs and scalars are given by name, as a dict or as keywords. With NumPy arrays, the outputs are NumPy arrays (bf16 as u16), and
+        an input gets the function's writes. With device arrays (Array, __cuda_array_interface__, DLPack) nothing is copied, outputs are new
+        device arrays or the arrays in `out`, and the call does not wait. stream: an object with __cuda_stream__, else the device's default
+        stream.
         """
         with self._server._lock:
             call = ServedCall.read(self._server.device, {**(inputs or {}), **more})
@@ -168,7 +170,7 @@ class ServedFunction:
 
 @dataclasses.dataclass
 class ServedCall:
-    """A call's arguments by name: arrays on the device, arrays on the host, and others, which may be numbers."""
+    """A call's arguments by name: arrays on the device, arrays on the host, and other values, which may be numbers."""
 
     arrays: dict[str, Array]
     hosts: dict[str, Any]
@@ -188,7 +190,7 @@ class ServedCall:
         return call
 
     def look(self) -> tuple[Any, ...]:
-        """The key for choosing an entry."""
+        """The key by which an entry for this call is remembered."""
         return (tuple((name, one.dtype, one.shape, one.strides) for name, one in self.arrays.items()),
                 tuple((name, one.dtype, one.shape) for name, one in self.hosts.items()), tuple(self.numbers))
 
@@ -219,7 +221,7 @@ class ServedCall:
 
 
 class _Variant:
-    """A loaded entry that uses the server's states."""
+    """A loaded entry that works on the server's states."""
 
     def __init__(self, server: Server, name: str, entry: StoredEntry) -> None:
         self._server, self._entry, self._device = server, entry, server.device
@@ -229,7 +231,7 @@ class _Variant:
                     frozenset(state.name for state in entry.states if state.is_read_only), entry.scalars, entry.facts, (),
                     entry.environment, recorded_code=entry.recorded_code)
         self.function = server._pool.made(name, lambda cache, destroyed: Function(cache, name, self._device, spec, None, destroyed))
-        self._staged: dict[str, Array] = {}  # device copies of inputs and outputs on the host
+        self._staged: dict[str, Array] = {}  # device memory for the inputs and outputs that are on the host
 
     def __call__(self, call: ServedCall, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:
         expect_apart(list(call.hosts.items()))
@@ -278,11 +280,11 @@ class _Variant:
         return placed(layout, given)
 
     def _draw(self, stream: int | None) -> None:
-        """Enqueues writing this call's seed and offset, and advances the offset for the next call."""
+        """Enqueues the writes of this call's seed and offset into device memory, and advances the offset for the next call."""
         server = self._server
         for name, value in zip(WORDS, (server.seed, server.offset)):
             array, raw = self._words.get(name), (value % (1 << 64)).to_bytes(_WORD, "little")
-            for at in (0, _WORD // 2) if array is not None else ():  # CUDA fills with at most four bytes
+            for at in (0, _WORD // 2) if array is not None else ():  # two fills, because CUDA fills with at most four bytes
                 address = array._memory().address  # type: ignore[union-attr]
                 library().wg_fill(self._device.stream if stream is None else stream, _c.wg_address(address.base, address.offset + at),
                                   raw[at:at + _WORD // 2], _WORD // 2, _WORD // 2)

@@ -1,4 +1,4 @@
-"""Device memory of states: given by name, from the entry, or zeros. All functions with the same state share it."""
+"""The device memory of states. It is given by name, or filled from the entry or with zeros. All functions with the same state share it."""
 from __future__ import annotations
 
 import difflib
@@ -18,9 +18,8 @@ def room(device: Device, layout: Layout) -> Array:
 
 
 def expect_fits(layout: Layout, value: Any) -> None:
-    """Raises unless `value`, a NumPy or device array, has the layout's shape and type. bf16, which NumPy lacks, comes as u16. The library gives a state
-    without
-    dimensions one dimension of one element."""
+    """Raises unless `value`, a NumPy or device array, has the layout's shape and type. A bf16 array is given as u16, because NumPy lacks
+    bf16. The library gives a state without dimensions one dimension of one element."""
     dtype, shape = dtypes.canonical(value.dtype), tuple(value.shape)
     has_shape = shape == layout.shape or {shape, layout.shape} == {(), (1,)}
     if not has_shape or not (dtype == layout.dtype or (layout.dtype, dtype) == ("bf16", "u16")):
@@ -37,7 +36,7 @@ def placed(layout: Layout, array: Array) -> Array:
 
 
 def lay_out(host: Any, layout: Layout, value: Any) -> None:
-    """Writes a NumPy array into bytes in the layout's positions."""
+    """Copies the elements of a NumPy array into `host` at the layout's positions."""
     import numpy
 
     expect_fits(layout, value)
@@ -50,10 +49,10 @@ class States:
 
     def __init__(self, device: Device, given: Mapping[str, Any]) -> None:
         self._device, self._given = device, given
-        self._made: list[tuple[State, Array]] = []  # states with their memory as bytes
+        self._made: list[tuple[State, Array]] = []  # the states that have memory, each with its memory as an array of bytes
 
     def of(self, state: State) -> Array:
-        """The state's memory; makes it at the first use."""
+        """The state's memory, which is made at the first use."""
         for known, memory in self._made:
             if _is_same(known, state):
                 return _as(memory, state)
@@ -101,7 +100,7 @@ class States:
         return self._copied(state, [(part, value, array) for (part, value), (_, array) in zip(parts, arrays)])
 
     def _on_device(self, part: Layout, value: Any) -> Array | None:
-        """None: the array is on the host."""
+        """The value as an array on the device; None if it is on the host."""
         leaf = argument_of(value)
         if leaf is None:
             raise errors.InvalidArgument(f"{part.name} is a {type(value).__name__}, expected an array")
@@ -133,7 +132,7 @@ class States:
 
 
 def _plain_bytes(state: State, parts: Sequence[tuple[Layout, Any, Array | None]]) -> Any:
-    """The single host array of a state if it can be copied directly; None when the state must be assembled."""
+    """The host array of a state if it is a single array that can be copied directly; None when the state must be assembled."""
     import numpy
 
     if len(parts) != 1 or parts[0][2] is not None:

@@ -1,1 +1,1 @@
-"""The function of PyTorch behind a wrapper: replays stored entries, and records the others."""
+"""Implements a wrapper's calls on PyTorch's tensors: replays stored entries, and records missing entries."""

@@ -1,4 +1,5 @@
-"""cache_compile for functions of PyTorch's tensors. A hit binds addresses and launches. A miss answers the call, is captured twice, and adopted."""
+"""cache_compile for functions of PyTorch's tensors. On a hit, the call binds addresses and launches the graph. On a miss, the function runs
+and answers the call, is captured twice, and the capture is stored."""
 from __future__ import annotations
 
 import collections
@@ -40,11 +41,12 @@ _MOST_OBJECTS = 16  # the most objects whose surroundings are kept
 
 
 class TorchFunction:
-    """A wrapper's state after the first call with PyTorch's tensors. The objects of one class share it."""
+    """The state that a wrapper has after the first call with PyTorch's tensors. A class's objects share it when they call one wrapped
+    method."""
 
-    captures: str | None = None  # a folder for captures that processes share
-    may_give_up = True  # calls that are always refused may run without being checked each time
-    is_shown_none = False  # its operators cannot be shown, because PyTorch compiles code that it calls
+    captures: str | None = None  # the folder through which processes share captures; None: not shared
+    may_give_up = True  # whether calls that are always refused may run without being checked each time
+    is_shown_none = False  # true if operators must not be shown to observers, because PyTorch compiles code that the function calls
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
@@ -53,7 +55,7 @@ class TorchFunction:
         self._module = wrapped.module
         self.how = wrapped.options.compile
         self._plain = function.__func__ if isinstance(function, types.MethodType) else function
-        # The object of a method that the caller compiled: the compiled code has this object and takes no other.
+        # If the caller compiled a method: the method's object. The compiled code always uses this object.
         self.held = None if self._plain is not function else getattr(_reached_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
@@ -61,20 +63,20 @@ class TorchFunction:
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, TorchVariant] = {}
         self._frozen, self._known = wrapped._shared.frozen, wrapped._shared.known
-        self._tries: collections.Counter[Any] = collections.Counter()  # by key: attempts to make a later call of it
+        self._tries: collections.Counter[Any] = collections.Counter()  # by key: attempts to make tests for later calls with this key
         self.steady: dict[int, list[_steady_torch_call.SteadyTorchCall]] = wrapped._shared.steady
         self._made_in = _fork.generation()
         self._is_begun = False
-        self._served = self._refusals = self._put_off = 0  # number of calls that were recorded or replayed, refused, and delayed to the next call
-        self._keeps_grad = False  # the last refused call runs with gradients
-        self._in_a_row: collections.Counter[int] = collections.Counter()  # consecutive refused calls, by the wrapper's object
-        self._shapes: set[Any] = set()  # shapes of calls that were not refused
+        self._served = self._refusals = self._put_off = 0  # how many calls were recorded or replayed, refused, and delayed to the next call
+        self._keeps_grad = False  # whether the last refused call ran with gradients
+        self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls in a row, by the id of the wrapper's object
+        self._shapes: set[Any] = set()  # shapes of the calls that were not refused
         self._given_up: dict[int, _refused_calls.GivenUp] = wrapped._shared.given_up
-        self.writes: set[str] = set()  # regions that an answer wrote without a copy of their earlier contents
+        self.writes: set[str] = set()  # names of the regions that an answer wrote before their contents were copied
 
     @property
     def is_compiled_already(self) -> bool:
-        """Whether the caller compiled it. A module may be compiled at any time (`module.compile()`)."""
+        """Whether the caller compiled the function. A module may be compiled at any time (`module.compile()`)."""
         return self._is_compiled_function or self._module is not None and _modules.is_compiled(self._module)
 
     @property
@@ -89,7 +91,8 @@ class TorchFunction:
         return f"True {_plain_values.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     def may_be_shown(self, call: TorchCall) -> bool:
-        """Whether its operators may be shown during the answer. Not if the call runs compiled code, because that would then run uncompiled."""
+        """Whether the call's operators may be shown to observers during the answer. They may not if the call runs compiled code: that code
+        would then run uncompiled."""
         if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
             return False
         values = [*call.objects().values(), *_installed_code.values_of(call.around.reached)]
@@ -98,20 +101,21 @@ class TorchFunction:
     # --- Running
 
     def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
-        """Runs the function itself, compiled if wanted, on this object and these arguments."""
+        """Runs the function itself, compiled if the options say so, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
         with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return self._invoked(wrapped, target, arguments)
 
     def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
-        """Notices the traces that PyTorch compiles, also if this call is not recorded: a later call may run the code compiled now."""
+        """Collects the traces that PyTorch compiles while `function` runs. Also used for calls that are not recorded, because a later call
+        may run the code that is compiled now."""
         if not self.is_compiled:
             return contextlib.nullcontext()
         return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
 
     def _frames(self, wrapped: CachedFunction, call: TorchCall) -> list[_compiler.Frame]:
-        """The frames that PyTorch may have traced for a call: those of the function itself."""
+        """The frames that PyTorch may have traced for a call. These are the frames of the function itself."""
         args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
         compiled = _reached_code.compiled_from(self._plain)
         if self._module is not None and self.is_compiled_already:
@@ -125,7 +129,8 @@ class TorchFunction:
         return wrapped._called(target, arguments)
 
     def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
-        """For the second capture: the tensors that copies do not cover, and the objects that must not be copied."""
+        """For the second capture: the tensors that must be moved themselves, because they are in no copy, and the objects that must not be
+        copied."""
         if "argument" in call.walker.compiled_via:
             return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
         if self.held is not None or "self" in call.walker.compiled_via:
@@ -158,7 +163,7 @@ class TorchFunction:
         return OTHERWISE
 
     def _place_of(self, owner: int) -> int:
-        """The key in `steady` for an object's calls, by its id. The compiled function's own object is not the wrapper's."""
+        """The key in `steady` for the calls of an object with this id. A compiled method's own object is not the wrapper's object."""
         return id(None) if self.held is not None and owner == id(self.held) else owner
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
@@ -177,7 +182,8 @@ class TorchFunction:
         return result
 
     def _weigh(self, wrapped: CachedFunction, owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], was_refused: bool, was_served: bool) -> None:
-        """Decides whether calls like this one are given up or tried again. was_refused: refused, or delayed to the next call."""
+        """Decides whether calls like this one are given up, or are tried again. was_refused: the call was refused, or recording it was
+        delayed to the next call."""
         at, given_up = wrapped._object, self._given_up
         if was_served:
             self._in_a_row.pop(at, None)
@@ -200,14 +206,15 @@ class TorchFunction:
         one.spare(self._shapes)
 
     def _run_as_given(self, owner: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """run() with the caller's original arguments."""
+        """Like run(), but with the arguments in the form in which the caller gave them."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
         with _surrounding_work.running, _garbage_collection.later.not_now, self._traced(function):
             return target(*args, **kwargs)
 
     def begin(self, wrapped: CachedFunction) -> None:
-        """Starts loading device code while the model is read. The entry is not known yet; mostly it is the last call's."""
+        """Starts loading device code while the model is read. The call's entry is not known yet, so this loads the entries of the last
+        calls, which are mostly the same."""
         if torch.cuda.is_initialized() and not _preload.was_begun(wrapped, index := torch.cuda.current_device()):
             _preload.begin(wrapped, index)
 
@@ -225,7 +232,7 @@ class TorchFunction:
         bound = BoundCall(call, variant)
         try:
             bound.launch()
-        except errors.MissForbidden:  # another alignment or other overlaps: handled like a first call
+        except errors.MissForbidden:  # an input has another alignment, or overlaps others differently: this is handled like a first call
             self._around.pop(id(owner), None)
             return self._answered(wrapped, owner, arguments, args, kwargs)
         except _launching.NOT_LAUNCHED as error:
@@ -235,16 +242,15 @@ class TorchFunction:
         return bound.result()
 
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Makes a later call for calls like this one. Gives up after some attempts that did not match."""
+        """Makes tests for later calls that are like this one. Gives up after some attempts."""
         self._tries[key] += 1
         steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
             self._known.put_first(self._place_of(id(bound.call.owner)), steady)
 
     def _is_as_read(self, key: Any, bound: BoundCall) -> bool:
-        """Whether the current state is still the state that was read. Another thread may have moved weights or changed arguments during the launch;
-        then later calls must not be
-        compared with the current state."""
+        """Whether the current state is still the state that was read. Another thread may have moved weights or changed arguments during the
+        launch; then the current state must not be used to recognise later calls."""
         with _lock:
             call = bound.call
             if not call.around.is_same():
@@ -257,7 +263,7 @@ class TorchFunction:
         return _surrounding_work.expect_outside(tests, asks_stream)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
-        """Runs inside a foreign run, capture or compilation."""
+        """Runs the function when another run, capture or compilation calls it."""
         with _surrounding_work.first_run_allowed():
             return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
 
@@ -277,7 +283,7 @@ class TorchFunction:
         self._given_up.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[TorchCall, Any, TorchVariant | None]:
-        """(call, key among the used variants, the variant). The last two are None when everything had to be read."""
+        """Returns (the call, its key among the used variants, the variant). The last two are None when everything had to be read."""
         with _lock:
             around = self._around.get(id(owner))
             if around is not None and around.is_same():
@@ -294,7 +300,7 @@ class TorchFunction:
         return call, self._key(call)
 
     def _key(self, call: TorchCall) -> Any:
-        """The key of a later call: its arguments, memory that they share with other tensors, and modes."""
+        """The key of a call: its arguments, memory that they share with other tensors, and modes. None if the key would not suffice."""
         read, around, storages = call.of_arguments, call.around, call.around.storages()
         places = [place for place in read.places if place.via == "argument"]
         own = set(storages)
@@ -305,7 +311,7 @@ class TorchFunction:
 
     def _rest_of_key(self, call: TorchCall, places: list[Place]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
-        # Functions and classes by identity: their closures are in the surroundings, which keep them alive.
+        # Functions and classes count by identity: the surroundings hold their closures and keep them alive.
         code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
@@ -317,7 +323,7 @@ class TorchFunction:
             return self._call_of(owner, arguments, walker, before, regions)
         if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
             around.freeze()
-        self._around[id(owner)] = around  # keeps the object alive
+        self._around[id(owner)] = around  # this also keeps the object alive
         self.steady.pop(self._place_of(id(owner)), None)
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
@@ -342,7 +348,7 @@ class TorchFunction:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
 
     def facts(self, call: TorchCall) -> dict[str, str]:
-        """All facts of an entry besides its inputs and states, which the library guards."""
+        """All facts of an entry except those about its inputs and states, which the library compares."""
         return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions, call.walker.parts)}
 
     # --- The first call of a variant
@@ -365,7 +371,7 @@ class TorchFunction:
         if variant is not None:
             try:
                 result = self._replay(call, variant)
-            except errors.MissForbidden as miss:  # another alignment or other overlaps
+            except errors.MissForbidden as miss:  # an input has another alignment, or overlaps others differently
                 _log.info("'%s': %s", given.name, miss)
             except _launching.NOT_LAUNCHED as error:
                 return self._failed(wrapped, call.owner, call.arguments, error)
@@ -383,7 +389,7 @@ class TorchFunction:
         self._served += 1
         try:
             self._keep(wrapped, call, key, variant)
-        except Exception:  # the caller has the result
+        except Exception:  # the caller gets the result in any case
             _log.debug("the next call of '%s' is not prepared", wrapped._name(), exc_info=True)
 
     def _keep(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
@@ -413,7 +419,7 @@ class TorchFunction:
             pool = pool_of(wrapped._where())
         except errors.InvalidArgument as error:
             raise _WrongOptions from error
-        # The look-up does not know the outputs, the generator's words and the written states: the entry's metadata has them.
+        # The declaration for the look-up lacks the outputs, the generator's words and the access to states. The entry's metadata has them.
         text = _entry.found(pool.caches[0], device, given)
         if text is None:
             return None
@@ -436,7 +442,7 @@ class TorchFunction:
         return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
-        """The library's reason for a call without an entry. The outputs are not known, so they differ as well."""
+        """The library's reason why a call has no entry. The call's outputs are not known, so the reason always names them, too."""
         device = _launching.device_of(call.device.index or 0)
         try:
             entry = pool_of(wrapped._where()).made(
@@ -475,7 +481,7 @@ class TorchFunction:
                 _log.info("'%s' is recorded at its next call: %s", given.name, change)
                 wrapped._shared.last_refusal = str(change)
                 self._put_off += 1
-        except Exception as error:  # the caller has the result
+        except Exception as error:  # the caller gets the result in any case
             why = _reason(error)
             self._known.refuse(facts, why)
             self._keeps_grad = False
@@ -488,7 +494,7 @@ class TorchFunction:
         return _recording.Recording(self, wrapped, call)
 
     def _adopted(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, recording: _recording.Recording) -> TorchVariant:
-        """Adopts a call that was answered."""
+        """Stores the recording of a call that was answered, and returns the variant."""
         with _moved_tensors.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
             entry, metadata, words = recording.adopted(given)
@@ -516,7 +522,7 @@ class TorchFunction:
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
-        """Handles an internal failure: the caller gets the function's own result. Errors that only the caller can fix are raised."""
+        """Handles an internal failure: the caller gets the function's own result. But an error that only the caller can fix is raised."""
         if isinstance(error, _WrongOptions) and error.__cause__ is not None:
             raise error.__cause__ from None
         if isinstance(error, errors.MissForbidden):
@@ -546,7 +552,7 @@ def _reason(error: Exception) -> str:
 
 
 class _WrongOptions(Exception):
-    """The cache refuses the options of cache_compile. The cause has the error."""
+    """The cache refuses the options of cache_compile. The error is this exception's cause."""
 
 
 def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _borrowed_results.Loan | None:

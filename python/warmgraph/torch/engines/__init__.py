@@ -1,1 +1,1 @@
-"""For serving engines: tables of graphs, and programs that capture by themselves."""
+"""Support for serving engines: tables of graphs, and programs that capture graphs by themselves."""

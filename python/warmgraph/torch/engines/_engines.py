@@ -1,4 +1,5 @@
-"""Graphs for serving engines, which hold a table of graphs by batch size. A graph is restored, or captured twice and adopted, or PyTorch's own."""
+"""Graphs for serving engines, which hold a table of graphs by batch size. A graph is restored from the cache, or captured twice and stored,
+or captured by PyTorch alone."""
 from __future__ import annotations
 
 import contextlib
@@ -29,7 +30,7 @@ from warmgraph.torch.replay._torch_call import Surroundings, TorchCall
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
 _OPTIONS = ("dynamic", "tp_rank", "pp_rank")
-_PATIENCE = 0.05  # seconds; a program that captures at once starts with the first graph, and the others are restored once it runs
+_PATIENCE = 0.05  # seconds; a program that captures soon does not wait for preloading: it begins after the first graph
 
 
 class Graph:
@@ -60,16 +61,17 @@ class Graph:
             free()
 
     def pool(self) -> Any:
-        """The pool for the next capture_one or torch.cuda.graph: the given one, else the graph's own. Restored graphs take no memory from it."""
+        """The pool for the next capture_one or torch.cuda.graph: the pool that was given to capture_one, else the graph's own pool.
+        Restored graphs take no memory from it."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         return self._pool
 
 
 class GraphCache:
-    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version are those of
-    warmgraph.cache_compile. name: the beginning of the graphs' folders: "graphs-32" for the key 32. captures: a folder where processes
-    share captures: the first process captures each graph once, and the second process's capture proves it."""
+    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version are those of warmgraph.cache_compile.
+    name: the graphs' folders begin with this name, e.g. "graphs-32" for the key 32. captures: a folder where processes share captures:
+    the first process captures each graph once, and the second process's capture proves it."""
 
     def __init__(self, *, cache_dir: Path | None = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                  global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
@@ -80,17 +82,19 @@ class GraphCache:
         self._warned: set[str] = set()
         self._are_others_begun = False
         self._shared_modules = _shared_modules.SharedModules()
-        self._table = self._function_of(f"{name}-table", _nothing)  # stands for all graphs
+        self._table = self._function_of(f"{name}-table", _nothing)  # a function that represents all graphs of the table
         self._request = _preload.request(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
-        """(graph, output): `forward_fn()` as a graph, and the structure of tensors that each replay() writes again, at the same addresses.
+        """Returns (graph, output): a graph of `forward_fn()`, and its result, whose tensors each replay() writes again at the same
+        addresses.
 
         forward_fn takes no arguments and reads tensors that keep their addresses. inputs: tensors that it reads; states: tensors that live
-        from one replay to the next (weights, KV caches); {name: tensor} or a list. By default both are found in the object of a bound method,
-        in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, like in a miss. A function that
-        cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit this is MissForbidden.
+        from one replay to the next (weights, KV caches); {name: tensor} or a list. By default both are found in the object of a bound
+        method, in closures and globals. A hit captures nothing and does not call forward_fn; the graph's work runs once, as it does in a
+        miss. A function that cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under the policy
+        require_hit, MissForbidden is raised instead.
         """
         if _surrounding_work.is_captured():
             raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
@@ -100,7 +104,7 @@ class GraphCache:
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' is both an input and a state: use it for only one of them")
         function = EngineFunction(wrapped, key, around, self._captures, self._shared_modules)
-        # PyTorch's compiled code is stored when the graph is ready, however it was captured.
+        # Leaving `compiling` stores PyTorch's compiled code. This happens once the graph is ready, in every case.
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
                 with _moved_tensors.using, _garbage_collection.later:
@@ -116,11 +120,11 @@ class GraphCache:
                 return self._given(key, function, wrapped, written, pool, stream)
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
-        result = bound.last_result()  # free the hundreds of objects that were read for it, which would start Python's garbage collector
+        result = bound.last_result()  # releases the call's hundreds of objects: keeping them would start Python's garbage collector
         return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), result
 
     def _is_begun(self) -> bool:
-        """Starts preloading the graphs; requested graphs come first."""
+        """Whether preloading of the graphs has begun. From now on, graphs that the program asks for come first."""
         if self._are_others_begun:
             return True
         _preload.forget(self._table)
@@ -129,7 +133,7 @@ class GraphCache:
         return self._request.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
-        """Starts preloading the table's other graphs, after the first one."""
+        """Starts preloading the table's other graphs, once the first graph is ready."""
         if not self._are_others_begun and torch.cuda.is_initialized():
             self._are_others_begun = True
             _preload.begin(wrapped, torch.cuda.current_device(), self._all())
@@ -149,7 +153,7 @@ class GraphCache:
 
     def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
                stream: Any) -> tuple[Graph, Any]:
-        """Uses the capture that was written for another process as this process's graph."""
+        """Makes this process's graph from the capture that was written for another process."""
         _log.info("graph %r of '%s': %s", key, self.name, written)
         if written.graph is None:
             graph, output = function.plain(wrapped, pool, stream)
@@ -179,7 +183,7 @@ def _nothing() -> None:
 
 
 class _Own(Exception):
-    """An exception from forward_fn, which goes to the caller."""
+    """Carries an exception of forward_fn, which goes to the caller."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -201,25 +205,27 @@ class ReadSurroundings(Surroundings):
 
 
 class EngineFunction(TorchFunction):
-    """forward_fn for one capture_one. Its tensors are moved in place for the second capture, because an engine's objects cannot be copied."""
+    """forward_fn for one capture_one. For the second capture, its tensors themselves are moved to other memory, because an engine's objects
+    cannot be copied."""
 
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.SharedModules) -> None:
-        """known: the findings of the table's other graphs."""
+        """known: the modules that the table's other graphs have read."""
         super().__init__(wrapped)
         self.captures, self._shared_modules = captures, known
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
-        self.kept: list[Any] = []  # storages for replays, and the table's shared findings
-        self.compiling = contextlib.ExitStack()  # entered by a miss
+        self.kept: list[Any] = []  # storages that replays use, and the shared findings of the table
+        self.compiling = contextlib.ExitStack()  # a miss enters the context that stores PyTorch's compiled code
         self._has_run = self._is_all_read = False
         for name, default in _defaults(wrapped).items():
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
     def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, BoundCall]:
-        """(outcome, the variant bound to this memory). The work has run once. Raises _Own for forward_fn's exception, or the policy's MissForbidden."""
+        """Returns (outcome, the variant bound to this memory). The work has run once. Raises _Own for an exception of forward_fn, and
+        MissForbidden if the policy forbids the miss."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
-        except _recording.NextTime as change:  # the first answer made an object, which now exists
+        except _recording.NextTime as change:  # the first answer made an object; the second one uses it
             _log.info("graph %s runs once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
@@ -229,7 +235,7 @@ class EngineFunction(TorchFunction):
         if variant is not None:
             try:
                 return "replayed", self._launched(BoundCall(call, variant, [one.pointer for one in given.states]), call)
-            except errors.MissForbidden as miss:  # another alignment or other overlaps
+            except errors.MissForbidden as miss:  # an input has another alignment, or overlaps others differently
                 _log.info("'%s': %s", given.name, miss)
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
@@ -258,7 +264,8 @@ class EngineFunction(TorchFunction):
         self.kept = [*call.walker.parts, call.walker.around, *(region.storage for region in call.regions)]
 
     def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
-        """(PyTorch's own graph, its result). Runs the work once before, because libraries initialise at their first use."""
+        """Returns (PyTorch's own graph, its result). Runs the work once before the capture, because libraries initialise at their first
+        use."""
         def work() -> Any:
             with torch.no_grad():
                 return self.run(wrapped, self._owner, {})
@@ -290,7 +297,7 @@ class EngineFunction(TorchFunction):
         return {**super().facts(call), "graph.key": self._key_text}
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
-        # After an answer everything is read again.
+        # After an answer everything is read again, without the shared modules.
         return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._shared_modules)
 
 
@@ -312,7 +319,7 @@ def _close(captured: _capture.Capture, kept: list[Any]) -> None:
 
 def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Path | None, config: Config | None, version: str | None, global_rank: int | None,
                     **options: Any) -> dict[str, Any]:
-    """Checks options for wrapped_by(). `more`: further options that `who` accepts."""
+    """Checks the options for wrapped_by(). `who`: the caller's function. `more`: further options that it accepts."""
     for one in options:
         if one not in _OPTIONS:
             raise unknown_option(who, one, ("cache_dir", "config", "name", "version", "global_rank", *more, *_OPTIONS))
@@ -326,7 +333,7 @@ def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Path
 
 
 def wrapped_by(options: Mapping[str, Any], name: str, function: Callable[..., Any]) -> CachedFunction:
-    """A function of the cache, with a folder of this name."""
+    """Wraps a function of the cache. Its folder has this name."""
     return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _names.folder_name(name)}))
 
 
@@ -343,7 +350,8 @@ def folder_of(captures: Any) -> str | None:
 
 
 def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """Wraps a partial or a callable object in a function of the caller's module that closes over it, so that it is read like any other."""
+    """Wraps a partial or a callable object in a function that closes over it, with the module of the caller's code. It is then read like
+    any other function."""
     def graph() -> Any:
         return forward_fn()
 
@@ -354,7 +362,7 @@ def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _defaults(wrapped: CachedFunction) -> dict[str, Any]:
-    """Values of forward_fn's parameters (`lambda x=x: model(x)`)."""
+    """The default values of forward_fn's parameters (`lambda x=x: model(x)`)."""
     try:
         return wrapped._bound((), {})
     except TypeError as error:

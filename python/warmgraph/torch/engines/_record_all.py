@@ -1,4 +1,5 @@
-"""Records the graphs that a process captures by torch.cuda.graph: the first process writes them, and the second process's captures prove them."""
+"""Records the graphs that a process captures by torch.cuda.graph: the first process writes its captures to a folder, and the captures of a
+second process prove them."""
 from __future__ import annotations
 
 import collections
@@ -29,15 +30,15 @@ from warmgraph.torch.replay._torch_call import TorchCall, common_device
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
-_open: list[Recorder] = []  # at most one
+_open: list[Recorder] = []  # the open recorder, at most one
 _NOWHERE = "; with record_all: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
 
 
 @dataclasses.dataclass(frozen=True)
 class SeenGraph:
-    """A graph that the process captured. outcome: "written" (another process must prove it), "recorded" (proven by another process's capture), or
-    "refused"
-    (`why`). The names are those for a Server; `outputs` says where the program keeps each output."""
+    """A graph that the process captured. outcome: "written" (another process must prove it), "recorded" (proven by another process's
+    capture), or "refused" (`why`). `inputs`, `outputs` and `states` have the names that a Server uses; `outputs` also has the variable
+    in which the program keeps each output."""
 
     name: str
     outcome: str
@@ -49,13 +50,13 @@ class SeenGraph:
 
 def record_all(captures: Path, *, cache_dir: Path | None = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                global_rank: int | None = None, key: Callable[[Mapping[str, Any]], _engines.Key] | None = None, **options: Any) -> Recorder:
-    """Observes every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
-    the weights are made. The program itself is not affected: its graphs, tensors and random numbers are its own.
+    """Observes every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call
+    it before the weights are made. The program itself is not affected: it keeps its own graphs, tensors and random numbers.
 
-    The code that begins a capture must end it, and only one thread may capture at a time. Unsupported: this PyTorch does not keep captured graphs.
-    captures: the folder where one process leaves its captures for another. The other options are those of GraphCache. key: makes a graph's key from the
-    variables of the
-    code that captures it; by default a graph has this function's name and a number. Close the result, or use it in a `with`.
+    The code that begins a capture must end it, and only one thread may capture at a time. Raises Unsupported if this PyTorch does not keep
+    captured graphs. captures: the folder where one process leaves its captures for another. The other options are those of GraphCache. key:
+    makes a graph's key from the variables of the code that captures it; by default a graph has this function's name and a number. Close the
+    result, or use it in a `with`.
     """
     folder = _engines.folder_of(captures)
     if folder is None:
@@ -75,16 +76,16 @@ def record_all(captures: Path, *, cache_dir: Path | None = None, config: Config 
 
 
 class Recorder:
-    """The result of record_all. `graphs`: the captured graphs in order."""
+    """The result of record_all. `graphs`: the captured graphs in the order of their captures."""
 
     def __init__(self, folder: str, options: dict[str, Any], name: str, key: Callable[[Mapping[str, Any]], _engines.Key] | None) -> None:
         self.graphs: list[SeenGraph] = []
         self._folder, self._options, self._name, self._key = folder, options, name, key
         self._counts: collections.Counter[str] = collections.Counter()
-        self._captures: dict[int, _Begun] = {}  # captures in progress, by id of the graph
+        self._captures: dict[int, _Begun] = {}  # the captures in progress, by the id of their graph
         self._hooks: _Hooks | None = None
         self._taken: _capture.Addresses | None = None
-        self._keeping = contextlib.ExitStack()  # keeps device code
+        self._keeping = contextlib.ExitStack()  # the context in which device code is kept
 
     def __enter__(self) -> Recorder:
         return self
@@ -97,7 +98,7 @@ class Recorder:
         return f"<warmgraph recorder of {len(self.graphs)} graphs{''.join(f', {count} {outcome}' for outcome, count in sorted(counts.items()))}>"
 
     def __str__(self) -> str:
-        """A table."""
+        """A table of the graphs."""
         rows = [("graph", "outcome", "inputs", "outputs", "states", "why")]
         rows += [(one.name, one.outcome, str(len(one.inputs)), str(len(one.outputs)), str(len(one.states)), one.why) for one in self.graphs]
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
@@ -115,21 +116,22 @@ class Recorder:
             if taken is not None:
                 taken.close()
             self._keeping.close()
-        for begun in list(self._captures.values()):  # their end will not be reported any more
+        for begun in list(self._captures.values()):  # the hooks will not report the end of these captures any more
             begun.leave()
         self._captures.clear()
 
     def _begin(self) -> None:
         self._keeping.enter_context(_pausing.recording())
         self._hooks = _Hooks(self)
-        torch.cuda._lazy_call(self._move_what_comes)  # at once if CUDA runs
+        torch.cuda._lazy_call(self._move_what_comes)  # runs at once if CUDA is running already
 
     def _move_what_comes(self) -> None:
-        """Takes some MiB of addresses, a different amount in each process: memory at the same address as in another process proves nothing."""
+        """Takes some MiB of addresses, a different amount in each process, so that later memory has other addresses: memory at the same
+        address as in another process proves nothing."""
         try:
             if self._hooks is not None and self._taken is None:
                 self._taken = _capture.Addresses(torch._C._cuda_getDevice())
-        except Exception:  # PyTorch starts CUDA for the program
+        except Exception:  # the program must not fail here; PyTorch reports CUDA's errors to it
             _log.debug("no addresses are taken", exc_info=True)
 
     # --- Called by the hooks
@@ -137,7 +139,7 @@ class Recorder:
     def begun(self, graph: Any) -> None:
         is_alone = not self._captures
         try:
-            if is_alone:  # else it would end the other captures
+            if is_alone:  # with other captures in progress, these calls would break them
                 torch.cuda.synchronize()
                 torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this graph's pool
             self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _caller_frames.calling(), _live_tensors(), _capture.free_now())
@@ -156,7 +158,7 @@ class Recorder:
         self._captures.pop(id(graph), None)
 
     def ended(self, graph: Any, is_whole: bool) -> None:
-        """is_whole: PyTorch ended its capture successfully."""
+        """is_whole: whether PyTorch ended the graph's capture successfully."""
         begun, ended = self._captures.pop(id(graph), None), _caller_frames.calling()
         if begun is None or not is_whole or sys.exc_info()[1] not in (None, begun.raised):
             return
@@ -207,7 +209,8 @@ class Recorder:
 
 @dataclasses.dataclass
 class _Begun:
-    """The state before a capture. raised: the exception that was being handled. live: (tensor, its version) by id."""
+    """The state before a capture. raised: the exception that the program was handling. live: (tensor, its version) for each device tensor,
+    by id."""
 
     is_alone: bool
     raised: BaseException | None
@@ -218,12 +221,12 @@ class _Begun:
     _over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def enter(self) -> None:
-        """Clears the stack before each operator, so that parameters contain no old bytes from earlier operators."""
-        if not _operators.compiled_graphs():  # compiled functions guard on such modes, and would be compiled again
+        """Runs the capture's operators on a cleared stack, so that kernel parameters contain no old bytes from earlier operators."""
+        if not _operators.compiled_graphs():  # not if compiled functions exist: they guard on such modes, and would be compiled again
             self._over.enter_context(_operators.shown_to(run=_capture.cleared))
 
     def leave(self) -> None:
-        """Must run in the capturing thread, because PyTorch's modes belong to a thread."""
+        """Ends the clearing. Works only in the capturing thread, because PyTorch's modes belong to a thread."""
         if threading.get_ident() == self._thread:
             self._over.close()
 
@@ -232,7 +235,7 @@ class _Begun:
         return held is not None and held[0]() is tensor
 
     def is_written(self, tensor: torch.Tensor) -> bool:
-        """Whether it was written since then, or its writes are not counted."""
+        """Whether the tensor was written since the capture began. Also true if its writes are not counted."""
         version = self.live[id(tensor)][1] if self.had(tensor) else None
         return version is None or version != _recording.version_of(tensor)
 
@@ -243,7 +246,7 @@ def _live_tensors() -> dict[int, tuple[weakref.ref[torch.Tensor], int | None]]:
 
 
 class _Function(TorchFunction):
-    """The code that captures a graph."""
+    """The code that captures a graph, as a function that can be recorded."""
 
     def __init__(self, wrapped: CachedFunction, name: str) -> None:
         super().__init__(wrapped)
@@ -253,12 +256,13 @@ class _Function(TorchFunction):
         return {**super().facts(call), "graph.key": self._graph_name}
 
     def declared(self, wrapped: CachedFunction, call: TorchCall) -> _entry.Declaration:
-        """Memory without a variable is not a constant: it may be a weight, or a generator's words, which change later."""
+        """The declaration to the library. Memory that no variable refers to is not stored as a constant: it may be a weight, or a
+        generator's words, which change later."""
         return dataclasses.replace(self._declaration(wrapped, call, self.facts(call)), keeps_undeclared=False)
 
 
 class _Seen:
-    """A captured graph with its inputs and outputs, as far as the program's variables show them."""
+    """A captured graph with the inputs and outputs that the program's variables show."""
 
     def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _Begun) -> None:
         self._name, self._wrapped, self._graph = name, wrapped, graph
@@ -285,7 +289,7 @@ class _Seen:
         return any(start <= at < start + nbytes for _, start, nbytes in self.scratch)
 
     def proven(self, folder: str) -> SeenGraph:
-        """Proves it by another process's capture in the folder; without one, writes this one there."""
+        """Proves the graph by another process's capture in the folder. If there is no such capture, writes this one into the folder."""
         call = self.call
         results = {id(one) for one in self._made.values()}
         described = _outputs.described(self._made, {path: one for path, one in call.objects().items() if id(one) not in results}, call.regions)
@@ -303,7 +307,7 @@ class _Seen:
 
 
 def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
-    """Tensors by path. Of tensors that share memory (e.g. a view and its base), only the largest."""
+    """Tensors by path. If tensors share memory (e.g. a view and its base), only the largest is returned."""
     kept: list[Place] = []
     for one in sorted(places, key=lambda place: -_tensors.extent(place.tensor)):
         if not any(_regions.storage_key(one.tensor) == _regions.storage_key(other.tensor) and _tensors.overlap(one.tensor, other.tensor) for other in kept):
@@ -312,7 +316,7 @@ def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
 
 
 class _First:
-    """The program's capture, with copies of its results at the end."""
+    """The program's capture. At its end it copies its results into outputs."""
 
     def __init__(self, seen: _Seen, described: _outputs.Described) -> None:
         call = seen.call
@@ -335,14 +339,14 @@ class _Proof(_recording.Recording):
         """No judge: the program's own graph is the reference, because its work never ran outside a graph."""
 
     def settled(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: Any) -> tuple[str, str]:
-        """(outcome, why)."""
+        """Returns the outcome, and why the graph was refused."""
         try:
             entry, _, _ = self._adopt(given, metadata, text, first, folder)
         except errors.NotFound:
             self._write(folder, given, metadata, text, first)
             return "written", ""
         except (errors.NotRecordable, errors.VerificationFailed) as error:
-            with contextlib.suppress(errors.Error):  # the next process may use other addresses
+            with contextlib.suppress(errors.Error):  # the capture is written nevertheless: the next process may use other addresses
                 self._write(folder, given, metadata, text, first)
             return "refused", str(error) + (_NOWHERE if "lies in no declared region" in str(error) else "")
         entry.close()
@@ -361,7 +365,7 @@ class _Hooks:
 
         @functools.wraps(made)
         def init(graph: Any, keep_graph: bool = False) -> None:
-            made(graph, True)  # keeps the captured graph readable
+            made(graph, True)  # makes the graph with keep_graph, so that the captured graph stays readable
             graph._warmgraph_is_kept = keep_graph
 
         @functools.wraps(begin)
@@ -384,7 +388,7 @@ class _Hooks:
             finally:
                 recorder.ended(graph, is_whole)
             if getattr(graph, "_warmgraph_is_kept", None) is False:
-                graph.instantiate()  # PyTorch does this at the end of a capture
+                graph.instantiate()  # with keep_graph PyTorch leaves this to the caller; without it the end of a capture does it
 
         for name, function in (("__init__", init), ("capture_begin", capture_begin), ("capture_end", capture_end)):
             setattr(kind, name, function)

@@ -1,1 +1,1 @@
-"""Calls under gradients: a forward and a backward half."""
+"""Records calls under gradients as a pair: a forward and a backward half."""

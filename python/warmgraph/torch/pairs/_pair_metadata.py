@@ -1,4 +1,4 @@
-"""The forward half's data about the pair: which outputs are results, and backward's inputs and outputs."""
+"""The data about a pair in the forward half's metadata: which of its outputs are results, and the inputs and outputs of backward."""
 from __future__ import annotations
 
 import dataclasses
@@ -9,7 +9,7 @@ from warmgraph import errors
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay._outputs import Metadata, Output
 
-BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording id, so that only its own forward half finds it
+BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording's id, by which only the forward half finds it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Description:
     gradients: tuple[Output | None, ...]
 
     def given(self, outputs: Sequence[Output]) -> list[Output]:
-        """The gradients that backward receives. `outputs`: forward's."""
+        """The gradients that backward receives. `outputs`: the outputs of forward."""
         return [dataclasses.replace(outputs[i], name=f"pair.grad{n}") for n, i in enumerate(self.differentiable)]
 
     def made(self) -> list[Output]:
@@ -41,7 +41,7 @@ def with_pair(text: str, described: Description) -> str:
 
 
 def description_of(metadata: Metadata) -> Description:
-    """Raises Corrupt for text that with_pair does not write."""
+    """Reads the description from metadata. Raises Corrupt for a text that with_pair does not write."""
     raw, count = metadata.pair, len(metadata.outputs)
     try:
         found = Description(int(raw["recording"], 16), int(raw["results"]), tuple(map(int, raw["differentiable"])), frozenset(map(str, raw["used"])),

@@ -1,4 +1,5 @@
-"""A miss of a pair: the answer, one run of both halves to learn what they pass to each other, two captures of each, and their adoption."""
+"""A miss of a pair: the answer, one more run of both halves shows what they pass to each other; then each half is captured twice, checked
+and stored."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +22,8 @@ from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launchin
 from warmgraph.torch.replay._outputs import Output
 from warmgraph.torch.replay._torch_call import TorchCall
 
-# How far captured gradients may be from the function's own, relative to the largest: two runs of a kernel with atomics differ as well.
+# The tolerance for captured gradients against the function's own, relative to the largest: two runs of a kernel with atomics differ as
+# well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
 _LOW_TOLERANCE = 5e-2
 
@@ -36,8 +38,8 @@ def differentiable_of(call: TorchCall) -> list[torch.Tensor]:
 
 
 class _Copy:
-    """A copy of module and arguments. Its tensors are new leaves on other storages or the same ones, because the
-    caller's computations have tied the original tensors to their streams."""
+    """A copy of module and arguments. Its tensors are new leaves, on the same or on other storages. The original tensors cannot be used,
+    because the caller's computations have tied them to streams."""
 
     def __init__(self, function: Recorded, call: TorchCall, storages: dict[int, Any], swaps: bool) -> None:
         self.moved = _copies.MovedTensors(call.places, storages)
@@ -54,7 +56,7 @@ class _Copy:
         self._callers = [(one, *_gradient_of(one)) for one in differentiable_of(call)]
 
     def path_with_gradient(self) -> str:
-        """The first tensor into which the function itself has put a gradient, in the copy or the original; "": none."""
+        """The path of the first tensor whose gradient the function itself has set, in the copy or the original; "" if there is none."""
         for leaf, (tensor, grad, version) in zip(self.leaves, self._callers):
             now, its_version = _gradient_of(tensor)
             if leaf.grad is not None or now is not grad or its_version != version:
@@ -67,7 +69,8 @@ class _Copy:
 
 @dataclasses.dataclass
 class _Memory:
-    """The memory of a capture besides the call's own tensors: results, saved tensors, gradients in and out."""
+    """The memory of a capture besides the call's own tensors: results, saved tensors, gradients that backward receives, gradients that it
+    returns."""
 
     results: list[torch.Tensor]
     saved: list[torch.Tensor]
@@ -78,7 +81,7 @@ class _Memory:
         return [*self.results, *self.saved, *self.given, *self.gradients]
 
     def like(self, made: Sequence[torch.Tensor]) -> _Memory:
-        """The same lists with other tensors."""
+        """The same four lists with the tensors of `made`."""
         rest = iter(made)
         return _Memory(*([next(rest) for _ in one] for one in (self.results, self.saved, self.given, self.gradients)))
 
@@ -124,16 +127,16 @@ class _Captures:
         return _entry.Captured(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks())
 
     def close(self) -> None:
-        for one in reversed(list(self._halves.values())):  # backward frees memory in forward's pool
+        for one in reversed(list(self._halves.values())):  # backward first, because it frees memory in forward's pool
             one.close()
         self._halves.clear()
 
 
 class PairRecording(Recording):
-    """Answers and records one call under gradients. `backward`: the other half, once it is adopted."""
+    """Answers and records one call under gradients. `backward`: the backward half, once it is stored."""
 
     backward: _entry.Entry | None = None
-    saver: Saver  # of the first run
+    saver: Saver  # the saver of the first run
 
     def answer(self) -> Any:
         """The call's own result, with the caller's autograd graph."""
@@ -145,7 +148,7 @@ class PairRecording(Recording):
         return self._draws != 0
 
     def _notice(self) -> None:
-        """Also checks memory whose writes autograd does not count: a normalisation's running statistics."""
+        """Notes what the answer wrote. Memory whose writes autograd does not count is included: a normalisation's running statistics."""
         super()._notice()
         for region in self._call.regions:
             needing = next((place for place in region.places if place.tensor.requires_grad), None)
@@ -190,8 +193,9 @@ class PairRecording(Recording):
     # --- One run of both halves
 
     def _rehearse(self) -> None:
-        """Runs both halves eagerly from the answer's start: libraries initialise, and the run shows what is saved. Its saved tensors and gradients are
-        the reference for the captured ones. The caller's memory and generator do not change."""
+        """Runs both halves eagerly, from the memory contents that the answer started from. Libraries initialise, and the run shows which
+        tensors are saved. Its saved tensors and gradients are the reference for the captured ones. The caller's memory and generator do
+        not change."""
         call = self._call
         storages = {int(one.storage.data_ptr()): one.storage if _requires_grad(one) else one.storage.clone() for one in call.regions}
         copy = _Copy(self._function, call, storages, swaps=True)
@@ -242,7 +246,7 @@ class PairRecording(Recording):
     # --- Running and capturing
 
     def ran_forward(self, copy: _Copy, saver: Saver, results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Copies its results to `results`. Returns those that require grad."""
+        """Runs forward, and copies its results to `results`. Returns the results that require grad."""
         with torch.autograd.set_multithreading_enabled(False):
             with torch.enable_grad(), saver.hooks():
                 result = self._function.run(self._wrapped, copy.owner, copy.arguments)
@@ -280,7 +284,7 @@ class PairRecording(Recording):
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
 
     def _captured_and_adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata]:
-        """Adopts backward before forward: then a process that finds forward also finds backward, unless it was removed meanwhile."""
+        """Stores backward before forward: then a process that finds forward also finds backward, unless backward was removed meanwhile."""
         self._first = self._captured_here()
         try:
             texts = dict(zip(HALVES, self._texts()))
@@ -303,14 +307,15 @@ class PairRecording(Recording):
         return _Captures(self, _Copy(self._function, self._call, storages, swaps=False), self._memory)
 
     def _judge_of_half(self, half: str) -> _entry.Judge:
-        """The judge of a half. Forward must give the answer's results, and save what the uncaptured function saves; backward its gradients."""
+        """The judge of a half. Forward must give the answer's results, and save the tensors that the uncaptured function saves. Backward
+        must give the function's own gradients."""
         memory = self._memory
         if half == "backward":
             declared = [one for one in self._gradients if one is not None]
             return _JudgedGradients([_answers.Given(one.name, own, found) for one, own, found in zip(declared, self._own, memory.gradients)])
         results = [_answers.Given(one.name, answer.detach(), found)
                    for one, answer, found in zip(self._described.outputs, self._described.fresh, memory.results)]
-        given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # words of a generator that is not used
+        given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # words of a generator that draws nothing may differ
         saved = [_answers.Given(f"its saved tensor for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
                  for i in self._first.filled if i not in given_by_nobody]
         return self.judge_of([*results, *saved], None)
@@ -369,7 +374,7 @@ class _JudgedGradients:
 
 
 class _Elsewhere:
-    """The captures with all tensors on shadows."""
+    """Both halves, captured with all tensors on shadows."""
 
     def __init__(self, recording: PairRecording) -> None:
         call, memory = recording._call, recording._memory
@@ -404,7 +409,7 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
 
 
 def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-    """In this thread, because a capture belongs to a thread. Without autocast, like autograd calls backward."""
+    """Computes gradients in this thread, because a capture belongs to a thread. Autocast is off, as when autograd calls backward."""
     with torch.autograd.set_multithreading_enabled(False), _no_autocast():
         found = torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
     written = copy.path_with_gradient()
@@ -416,7 +421,7 @@ def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[tor
 
 
 def _gradient_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, int | None]:
-    """(its gradient, how often the gradient was written). PyTorch warns when the gradient of a non-leaf is read."""
+    """Returns (the tensor's gradient, how often the gradient was written). PyTorch would warn when the gradient of a non-leaf is read."""
     grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     return grad, None if grad is None else version_of(grad)
 

@@ -23,18 +23,19 @@ from warmgraph.torch.replay._outputs import Output
 from warmgraph.torch.replay._torch_call import TorchCall
 
 _log = logging.getLogger("warmgraph")
-_HALF = "torch.half"  # a fact's name
+_HALF = "torch.half"  # the name of a fact
 
 
 class Arena:
-    """The tensors that forward saves for backward, from PyTorch's allocator, at constant addresses. Take `lock` around a launch and its calls here."""
+    """The memory for tensors that forward saves for backward. It comes from PyTorch's allocator and has constant addresses. Hold `lock`
+    during a launch and the calls of this class for it."""
 
     def __init__(self, name: str, outputs: Sequence[Output], device: torch.device) -> None:
         self.lock = threading.RLock()
-        self.generation = 0  # how many forwards have written it
+        self.generation = 0  # how many forwards have written this memory
         self._name, self._outputs, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
-        self._stream: Any = None  # the stream that used it last
+        self._stream: Any = None  # the stream that used this memory last
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
@@ -44,20 +45,20 @@ class Arena:
             return self._memory
 
     def expect(self, generation: int) -> None:
-        """Raises Stale when another forward has written it since then."""
+        """Raises Stale when another forward has written the memory since then."""
         if generation != self.generation:
             raise errors.Stale(f"backward of call {generation} of '{self._name}' comes too late: call {self.generation} has overwritten its saved "
                                "tensors. Call backward before the next forward, or leave out pair=True")
 
     def enter(self) -> None:
-        """Makes the current stream wait for the last one that used it."""
+        """Makes the current stream wait for the stream that used the memory last."""
         if self._device.type != "cuda":
             return
         now = torch.cuda.current_stream(self._device)
         if self._stream is not None and self._stream != now:
             now.wait_event(self._stream.record_event())
         self._stream = now
-        if now.cuda_stream not in self._streams:  # PyTorch returns freed memory to the stream that allocated it
+        if now.cuda_stream not in self._streams:  # record each further stream: PyTorch returns freed memory to the stream that allocated it
             self._streams.add(now.cuda_stream)
             for one in self.memory():
                 one.record_stream(now)
@@ -65,9 +66,9 @@ class Arena:
 
 @dataclasses.dataclass
 class PairVariant(TorchVariant):
-    """Both halves, loaded. `function` is the forward half."""
+    """A loaded pair: both halves. `function` is the forward half."""
 
-    backward: _entry.Entry = None  # None because fields with defaults precede it
+    backward: _entry.Entry = None  # the backward half; the default exists only because fields with defaults precede it
     pair: _pair_metadata.Description = None  # type: ignore[assignment]
     arena: Arena = None  # type: ignore[assignment]
 
@@ -79,7 +80,8 @@ class PairVariant(TorchVariant):
 
 
 class BoundPair(BoundCall):
-    """A pair bound to one call's memory. Forward is launched once; backward until another forward has run. It holds no results; they hold it."""
+    """A pair bound to one call's memory. Forward is launched once; backward can be launched until another forward has run. This object
+    holds no results; the results hold it."""
 
     variant: PairVariant
 
@@ -101,7 +103,7 @@ class BoundPair(BoundCall):
             before, arena.generation = arena.generation, arena.generation + 1
             try:
                 self.launch()
-            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):  # not launched, so the saved tensors are still there
+            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):  # forward was not launched and has overwritten no saved tensors
                 arena.generation = before
                 raise
             self._generation = arena.generation
@@ -109,7 +111,8 @@ class BoundPair(BoundCall):
         return results
 
     def backward(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-        """Launches backward in the current stream, which autograd has set to forward's. `gradients`: of all results; None: zeros."""
+        """Launches backward in the current stream, which autograd has set to forward's. `gradients`: one for each result; None stands for
+        zeros."""
         variant, arena = self.variant, self.variant.arena
         with _moved_tensors.using, arena.lock, torch.no_grad():
             arena.expect(self._generation)
@@ -128,7 +131,8 @@ class BoundPair(BoundCall):
         return made
 
     def _used(self) -> dict[str, tuple[int, int]]:
-        """(pointer, bytes) of the call's memory that backward reads. If forward used a copy for alignment, backward uses the copy."""
+        """The ranges (pointer, bytes) of the call's memory that backward reads. If forward used a copy for alignment, backward uses this
+        copy."""
         copies = dict(zip((one.name for one in self.call.inputs), self.pointers))
         found = {}
         for region in self.call.regions:
@@ -141,7 +145,7 @@ class BoundPair(BoundCall):
         return found
 
     def _given(self, output: Output, gradient: torch.Tensor | None, taken: list[tuple[int, int]]) -> torch.Tensor:
-        """A gradient in the form that backward was recorded with: its layout, aligned, and in its own memory."""
+        """A gradient as backward needs it: with the layout and alignment of the recording, and in memory that overlaps nothing else."""
         if gradient is None:
             made = output.made(self.device).zero_()
         else:
@@ -173,18 +177,18 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         if torch.is_grad_enabled():
             raise errors.Unsupported("a recorded backward has no backward of its own: leave out create_graph=True, or pair=True")
-        ctx.saved_tensors  # autograd raises if a saved tensor was written since, or backward ran already
+        ctx.saved_tensors  # the access makes autograd raise an error if a saved tensor was written since, or if backward ran already
         return (None, *ctx.bound.backward(gradients))
 
 
 class PairFunction(TorchFunction):
     """A function that is a pair under gradients, and otherwise like any other."""
 
-    may_give_up = False  # whether it runs uncached depends on gradients
+    may_give_up = False  # a pair refuses calls depending on gradients, so a refused call does not predict the next one
 
     def __init__(self, wrapped: CachedFunction) -> None:
         super().__init__(wrapped)
-        self._hooks: dict[int, list[Any]] = {}  # the modules' backward hooks, by the surroundings' serial number
+        self._hooks: dict[int, list[Any]] = {}  # the backward hooks of the modules, by the serial number of the surroundings
 
     def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
         tests.same(tests.answer(torch.is_grad_enabled), False)
@@ -215,7 +219,7 @@ class PairFunction(TorchFunction):
             return self._first(wrapped, call)
         try:
             return self._replay(call, variant)
-        except errors.MissForbidden:  # another alignment or other overlaps: handled like a first call
+        except errors.MissForbidden:  # an input has another alignment, or overlaps others differently: this is handled like a first call
             self._around.pop(id(owner), None)
         except _launching.NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
@@ -226,7 +230,7 @@ class PairFunction(TorchFunction):
         return self._first(wrapped, call)
 
     def _why_not(self, call: TorchCall) -> str:
-        """Why this call cannot be a pair; checked at each call, because it may change."""
+        """Why this call cannot be a pair, or "". This is checked at each call, because it may change."""
         hooks = torch.nn.modules.module
         if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
             return "torch.autograd.graph.saved_tensors_hooks is active around the call, but a replay would not call its hooks"
@@ -301,6 +305,6 @@ class PairFunction(TorchFunction):
 
 
 def _backward_hooks(objects: Mapping[str, Any]) -> list[Any]:
-    """The hook dictionaries of the modules; they show later changes, too."""
+    """The dictionaries of backward hooks in the modules. A hook that is added later appears in them, too."""
     modules = (one for one in objects.values() if isinstance(one, torch.nn.Module))
     return [held for one in modules for held in (one._backward_hooks, one._backward_pre_hooks)]

@@ -1,4 +1,5 @@
-"""Tensors that autograd saves for backward: each is copied, when it is saved, to memory that outlives the capture. Backward reads only this memory."""
+"""Handles the tensors that autograd saves for backward: when one is saved, it is copied to memory that outlives the capture. Backward reads
+only this memory."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +15,8 @@ from warmgraph.torch.replay._regions import Region, storage_key
 
 @dataclasses.dataclass(frozen=True)
 class _Copied:
-    """A tensor that forward made. `sizes` and `strides` describe it in flat memory; dimensions with stride 0 are expanded again to `whole`."""
+    """A tensor that forward made. `sizes` and `strides` describe the copy in flat memory. Dimensions with stride 0 are copied once, and
+    expanded again to the sizes `whole`."""
 
     index: int
     sizes: tuple[int, ...]
@@ -31,35 +33,34 @@ class _Given:
     region: str
 
 
-_MOST_OF_HOST = 16  # elements of a host tensor that may become a device tensor in a capture
-# The most bytes of an original that is kept alive until its capture ends. If a kernel leaves some of its bytes unwritten (attention pads its
-# statistics), these
-# keep their value, and the library stores them as a constant; it could not do so for memory that is written again.
+_MOST_OF_HOST = 16  # the most elements of a saved host tensor that may be a device tensor in a capture
+# In bytes; a saved tensor up to this size is kept alive until its capture ends. If a kernel leaves some of its bytes unwritten (attention
+# pads its statistics), these bytes then keep their value, and the library stores them as a constant. This would fail if other work reused
+# the memory.
 _MOST_HELD = 1 << 20
 
 
 class Saver:
-    """Use `with saver.hooks():` around forward; the hooks also serve its backward. The first saver runs forward eagerly: it makes `memory`, flat
-    tensors for
-    the copies, and learns what is saved. Later savers (`as_before`) save the same. `used`: regions that were saved; `filled`: indices in
-    `memory` that were written; each in order of saving."""
+    """Use `with saver.hooks():` around forward; the hooks also serve its backward. The first saver runs forward eagerly: it makes `memory`,
+    flat tensors for the copies, and learns what is saved. Later savers (`as_before`) save the same. `used`: the regions that were saved.
+    `filled`: the indices in `memory` that were written. Both are in the order of saving."""
 
     def __init__(self, regions: Sequence[Region], device: torch.device, draws: bool) -> None:
-        """draws: forward draws random numbers."""
+        """draws: whether forward draws random numbers."""
         self._regions = {int(region.storage.data_ptr()): region for region in regions}
         self._device, self._draws = device, draws
         self._makes = True
         self.memory: list[torch.Tensor] = []
-        self.of_host: dict[int, int] = {}  # indices in `memory` for host tensors, by the number of tensors saved before
+        self.of_host: dict[int, int] = {}  # the index in `memory` of each host tensor, by the number of tensors saved before it
         self.used: dict[str, None] = {}
         self.filled: list[int] = []
-        self._count = 0  # number of tensors that autograd saved
+        self._count = 0  # how many tensors autograd has saved
         self._next: Iterator[int] = iter(())
         self._seen: dict[Any, tuple[StorageWeakRef, int]] = {}
         self._held: list[torch.Tensor] = []
 
     def as_before(self, regions: Sequence[Region], memory: Sequence[torch.Tensor]) -> Saver:
-        """A saver for a capture on these regions. `memory`: like this saver's, for the copies."""
+        """A saver for a capture on these regions. `memory`: tensors for the copies, in the form of this saver's `memory`."""
         made = Saver(regions, self._device, self._draws)
         made._makes, made.memory, made.of_host = False, list(memory), self.of_host
         spare = set(self.of_host.values())
@@ -70,7 +71,7 @@ class Saver:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def end(self, used: Sequence[str]) -> None:
-        """Call this after forward. Raises if it saved other tensors than before."""
+        """Call this after forward. Raises if forward saved other tensors than in the first run."""
         self._held.clear()
         left = next(self._next, None)
         if left is not None or list(self.used) != list(used):
@@ -79,7 +80,7 @@ class Saver:
 
     def _pack(self, tensor: torch.Tensor) -> Any:
         number, self._count = self._count, self._count + 1
-        if tensor.device.type != _tensors.DEVICE_TYPE:  # numbers that kernels get as parameters
+        if tensor.device.type != _tensors.DEVICE_TYPE:  # a number that kernels get as a parameter
             own = tensor.detach() if tensor.requires_grad else tensor
             if self._makes and own.numel() <= _MOST_OF_HOST:
                 self.of_host[number] = len(self.memory)
@@ -101,7 +102,8 @@ class Saver:
             return self._copied(own)
 
     def _of_host(self, own: torch.Tensor, index: int) -> _Copied:
-        """Saves seed and offset of an attention kernel, which are on the device in a capture. If nothing is drawn, they were never written."""
+        """Saves the seed or the offset of an attention kernel. It is a host tensor in an eager run, but on the device in a capture. If
+        nothing is drawn, it was never written there, so zero is saved."""
         flat = self.memory[index]
         if (flat.dtype, flat.numel()) != (own.dtype, own.numel()):
             raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(own)}")
@@ -124,7 +126,7 @@ class Saver:
         for dimension, (size, stride) in enumerate(zip(own.size(), own.stride())):
             if stride == 0 and size > 1:
                 base = base.narrow(dimension, 0, 1)
-        # A tensor that several operators save, maybe in other shapes, is copied once.
+        # A tensor that several operators save, possibly in different shapes, is copied once.
         is_dense = _is_dense(base)
         shape: Any = base.numel() if is_dense else (tuple(base.size()), tuple(base.stride()))
         key = (storage_key(own), own.storage_offset(), own.dtype, own._version, shape)
@@ -144,7 +146,7 @@ class Saver:
                 raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(flat)}")
             if own.untyped_storage().nbytes() <= _MOST_HELD:
                 self._held.append(own)
-        # Such numbers are only generator states; if nothing is drawn, they were never written.
+        # Numbers of this type are only generator states. If nothing is drawn, they were never written, so zero is saved.
         self.memory[index].zero_() if own.dtype == torch.uint64 and not self._draws else self.memory[index].copy_(flat)
         self.filled.append(index)
         self._seen[key] = (StorageWeakRef(own.untyped_storage()), index)
@@ -152,7 +154,7 @@ class Saver:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether its elements fill a range without gaps, in some order of dimensions."""
+    """Whether the tensor's elements fill a range without gaps, in some order of dimensions."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.size())):
         if size == 1:

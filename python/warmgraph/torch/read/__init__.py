@@ -1,1 +1,1 @@
-"""Reads calls on tensors: modules, tensors, code of installed packages."""
+"""Reads calls on PyTorch's tensors: modules, tensors, and the code of installed packages."""

@@ -15,7 +15,7 @@ from warmgraph.core.binding import _c
 from warmgraph.reading import _native_snapshots, _plain_values, _stored_attributes, _value_readers
 from warmgraph.torch.read import _installed_code, _tensors
 
-_MOST = 1024  # tests
+_MOST = 1024  # the most tests of one call
 _BY_VALUE = (int, str, bytes, torch.device, torch.Size)
 _BY_IDENTITY = (torch.dtype, torch.layout, torch.memory_format)
 _OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain_values.KINDS)
@@ -23,12 +23,13 @@ _NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_att
 
 
 class NoTests(Exception):
-    """Such arguments must be read each time."""
+    """The tests cannot cover these arguments, so each call must be read."""
 
 
 @dataclasses.dataclass
 class TestedArguments:
-    """`values`: (register, tensor or object) in the order of the walk. `classes`: namespaces that must not change."""
+    """The tested values. `values`: (register, tensor or object) in the order of the walk. `classes`: namespaces of classes that must not
+    change."""
 
     values: list[tuple[int, Any]]
     classes: list[dict[Any, Any]]
@@ -38,7 +39,7 @@ class _Writer:
     def __init__(self, tests: Tests, reached: _installed_code.TorchReached) -> None:
         self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
-        self._apart: list[int] = []  # registers of objects that must differ
+        self._apart: list[int] = []  # registers of the objects that must all be different objects
         self.found = TestedArguments([], [])
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -79,12 +80,12 @@ class _Writer:
             self._attributes(register, value)
 
     def _is_fixed(self, value: enum.Enum) -> bool:
-        """Whether it holds nothing that can be written."""
+        """Whether the enumerator has nothing that can be written."""
         return self._reached.is_library(type(value).__module__, None) \
             or isinstance(value.value, _plain_values.KINDS) and not vars(value).keys() - _value_readers.OF_ENUMERATORS
 
     def _met(self, register: int, value: Any) -> None:
-        if id(value) in self._seen:  # the walk gives the first path only
+        if id(value) in self._seen:  # the walk gives only the first path of an object, so a second path is not tested
             raise NoTests
         self._seen.add(id(value))
         self.found.values.append((register, value))
@@ -92,7 +93,7 @@ class _Writer:
 
     def _object(self, register: int, value: Any) -> None:
         self._met(register, value)
-        if value != ():  # there is only one empty tuple
+        if value != ():  # the empty tuple is a single object, which may occur many times
             self._apart.append(register)
 
     def _items(self, register: int, value: dict[Any, Any]) -> None:
@@ -108,7 +109,7 @@ class _Writer:
         self._tests.tensor(register, _NOT_LAZY * _tensors.can_be_lazy(tensor), _NO_ATTRIBUTES * (not has_attributes))
         if tensor.numel() == 0:
             self._apart.append(register)
-        if has_attributes:  # compilers' marks (mark_static_address)
+        if has_attributes:  # attributes that compilers set (mark_static_address)
             self._items(self._tests.attributes(register), tensor.__dict__)
 
     def _attributes(self, register: int, value: Any) -> None:
@@ -135,7 +136,8 @@ class _Writer:
 
 
 def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReached) -> TestedArguments:
-    """Writes tests of the arguments. Returns the values and classes in the order of the values. Raises NoTests when each call must be read."""
+    """Writes tests of the arguments. Returns the tested values and their classes, in the order of the walk. Raises NoTests when each call
+    must be read."""
     writer = _Writer(tests, reached)
     writer.arguments(args, kwargs)
     return writer.found

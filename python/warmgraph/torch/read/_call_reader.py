@@ -18,13 +18,13 @@ from warmgraph.torch.read._shared_modules import ModulePart, SharedModules
 
 def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
          known: SharedModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReached]:
-    """Reads a call, again until it finds no new code. Returns the walk and the code that the call may run. known: results of other functions'
-    calls. is_tolerant: leave out values that cannot be compared."""
+    """Reads a call. Repeats this until reading finds no new code. Returns the walk, and the code that the call may run. known: results of
+    other functions' calls. is_tolerant: leaves out values that cannot be compared."""
     now: Any = reached.latest()
     classes = known.met(reached) if now is reached and known is not None else None
     if classes is not None:
         now = reached.with_met(classes, ())
-    parts: list[ModulePart] = []  # of all walks: the next call will use as many
+    parts: list[ModulePart] = []  # parts that any of the walks used, kept alive because the next call will use them again
     for _ in range(MOST_WALKS):
         walker = Walker(now, TORCH, is_tolerant, known)
         walker.parts = parts
@@ -32,7 +32,7 @@ def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner
             walker.arguments(arguments)
             walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())
-        met.packages.update(packages)  # a walk leaves slots' names in a class, which changes the class
+        met.packages.update(packages)  # noted again here: a walk may cache slot names in a class, which changes the class
         if met is now or met.reads_as(now):
             if known is not None:
                 known.note(met, walker)
@@ -48,7 +48,7 @@ def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, A
 
 
 def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
-    """Whether it is a module's method, or its arguments have tensors (also one level inside)."""
+    """Whether the call is a module's method, or has tensors in its arguments (also one level inside containers)."""
     return isinstance(owner, torch.nn.Module) or any(_has_tensor(value, 4) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""The implementations of operators that a function reaches as torch.ops.<namespace>.<name>: the user's Python, or a C++ library."""
+"""The implementations of operators that a function reaches as torch.ops.<namespace>.<name>: the user's Python code, or a C++ library."""
 from __future__ import annotations
 
 import functools
@@ -23,10 +23,10 @@ _TORCH, _PYTHON = (os.path.dirname(str(one.__file__)) + "/" for one in (torch, o
 
 
 def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
-    """The code behind each operator, by name. Operators of torch.library.custom_op and triton_op are objects whose functions are read like others. For
-    operators registered by torch.library.Library, the functions are not available, so the registering file counts. For C++ operators the library
-    counts. A name is
-    reached when the code names both its parts as attributes. Replacements of PyTorch's own operators are reached by all code."""
+    """The code behind each operator, by name. Operators of torch.library.custom_op and triton_op are objects whose functions are read like
+    other functions. For operators registered by torch.library.Library, the functions are not available, so the registering file counts.
+    For C++ operators the library's build id counts. A name is reached when the code names both its parts as attributes. Replacements of
+    PyTorch's own operators are reached by all code."""
     found: dict[str, Any] = {f"torch's {name}": _sources(name, files) for name, files in _replaced()}
     names: set[str] = reached.attributes
     if "ops" not in names:
@@ -42,7 +42,7 @@ def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
 
 
 def _replaced() -> Iterator[tuple[str, list[str]]]:
-    """(name, files) of PyTorch's operators that foreign Python code implements."""
+    """PyTorch's operators that other Python code replaces: (name, files with this code)."""
     for key in sorted(torch.library._impls):
         space, name, dispatched = key.split("/")
         if space == "aten" and dispatched != "Meta":
@@ -52,7 +52,7 @@ def _replaced() -> Iterator[tuple[str, list[str]]]:
 
 
 def _implemented(whole: str) -> str | None:
-    """None: PyTorch implements it; PyTorch's version counts."""
+    """A text that identifies the operator's code. None if PyTorch implements it, because then PyTorch's version counts."""
     overloads = [one for one in torch._C._dispatch_get_all_op_names() if one.partition(".")[0] == whole]
     files = sorted({file for one in overloads for file in _files_of(one)})
     python = [one for one in files if _is_python(one)]
@@ -63,7 +63,7 @@ def _implemented(whole: str) -> str | None:
 
 
 def _files_of(overload: str) -> list[str]:
-    """The files that register or implement it, without PyTorch's own Python."""
+    """The files that register or implement an operator, except PyTorch's own Python files."""
     return sorted({file for file in _REGISTERED.findall(torch._C._dispatch_dump(overload)) if not file.startswith(_TORCH)})
 
 
@@ -79,7 +79,7 @@ def _sources(name: str, files: list[str]) -> str:
                 digest.update(source.read())
         except OSError:
             lines = linecache.getlines(file)
-            digest.update("".join(lines).encode() if lines else uuid.uuid4().bytes)  # an unreadable file equals no other
+            digest.update("".join(lines).encode() if lines else uuid.uuid4().bytes)  # random: an unreadable file must equal no other file
     return f"source {digest.hexdigest()[:16]}"
 
 
@@ -95,8 +95,8 @@ def _libraries_with(whole: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _build_with(file: str, whole: str) -> str:
-    """The library's build id; "" without such an operator, or unreadable. TORCH_LIBRARY(space, m) { m.def("name(Tensor x) -> Tensor"); } leaves both
-    texts in it."""
+    """The library's build id. Returns "" if the library does not have the operator, or cannot be read. A registration TORCH_LIBRARY(space,
+    m) { m.def("name(Tensor x) -> Tensor"); } leaves both names in the library, where this function searches them."""
     space, _, name = whole.encode().partition(b"::")
     try:
         with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as contents:

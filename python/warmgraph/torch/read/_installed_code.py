@@ -1,4 +1,5 @@
-"""The code of functions that use PyTorch: the user's own code by name, an installed package by its version, a module's class by all its methods."""
+"""The code of functions that use PyTorch: the user's own code counts by the functions that it names, an installed package by its version,
+and the class of a module by all its methods."""
 from __future__ import annotations
 
 import contextlib
@@ -15,14 +16,14 @@ from typing import Any, Iterable, Iterator, Mapping
 from warmgraph.reading import _code_objects, _identity_checks, _reached_code, _stored_attributes
 
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
-_SITES = {"site-packages", "dist-packages"}  # of another environment, below the standard library
+_SITES = {"site-packages", "dist-packages"}  # folders with another environment's packages; may be below the standard library's folder
 
 
 class Origin(enum.Enum):
     """The owner of a module's code."""
 
-    none = False  # the user's own
-    always = True  # PyTorch's, Python's or this package's
+    none = False  # the code is the user's own
+    always = True  # the code belongs to PyTorch, to Python or to this package
     installed = "counts by the version of its package"
 
     def __bool__(self) -> bool:
@@ -30,7 +31,7 @@ class Origin(enum.Enum):
 
 
 def is_library(module: str | None, file: str | None) -> Origin:
-    """Whether the code is a library's. Cached, because a walk asks it for each class and its bases."""
+    """Whether the code belongs to a library. The answer is cached, because a walk asks for each class and its bases."""
     known = _known_libraries.get(module) if file is None else None
     if known is not None and known[0] is sys.modules.get(module or ""):
         return known[1]
@@ -40,7 +41,7 @@ def is_library(module: str | None, file: str | None) -> Origin:
     return found
 
 
-_known_libraries: dict[str | None, tuple[Any, Origin]] = {}  # by name: (a module, its origin)
+_known_libraries: dict[str | None, tuple[Any, Origin]] = {}  # by the module's name: (the module, its origin)
 
 
 def _is_library(module: str | None, file: str | None) -> Origin:
@@ -70,7 +71,7 @@ def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
     for function, names in zip(reached.functions, reached.globals):
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
         for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # an empty cell
+            with contextlib.suppress(ValueError):  # the cell is empty
                 yield cell.cell_contents
 
 
@@ -79,7 +80,7 @@ class TorchReached(_reached_code.Reached):
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:
-        self.packages: dict[str, None] = {}  # installed packages of the code or classes
+        self.packages: dict[str, None] = {}  # the installed packages to which code or classes belong
         self._hashed: dict[type, None] = {}
         super().__init__(function, classes, functions)
 
@@ -127,7 +128,8 @@ class TorchReached(_reached_code.Reached):
 
 
 def _digests_of(kind: type) -> list[bytes]:
-    """The digests of its methods by name. Cached while its contents are the same: an installed base class has hundreds."""
+    """The digests of a class's methods, by name. They are cached while the class's contents are the same: an installed base class has
+    hundreds of methods."""
     held, known = kind.__dict__, _known_digests.get(id(kind))
     if known is None or not known.is_of(held):
         if len(_known_digests) >= _stored_attributes.MOST_CLASSES:
@@ -159,7 +161,7 @@ def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
 
 
 def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.CodeType]]) -> Iterator[bytes]:
-    """functions: receives the functions that were read."""
+    """Makes the digests. functions: receives the functions that were read."""
     for name, member in sorted(kind.__dict__.items()):
         if isinstance(member, property):
             member = member.fget
@@ -170,7 +172,7 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
 
 
 def version_of(package: str) -> str:
-    """An installed package's version; "unknown" when not available."""
+    """The version of an installed package; "unknown" when it is not available."""
     if package not in _versions:
         try:
             found = importlib.metadata.version(package)

@@ -1,4 +1,4 @@
-"""PyTorch's libraries and the driver, for functions that PyTorch's Python does not offer."""
+"""Loads PyTorch's libraries and the driver, for functions that PyTorch's Python interface does not offer."""
 from __future__ import annotations
 
 import ctypes
@@ -10,11 +10,11 @@ import torch
 
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
-    """Raises OSError when this PyTorch has no library with this name."""
+    """One of PyTorch's libraries, by name. Raises OSError when this PyTorch does not have it."""
     return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
 
 
 @functools.cache
 def driver() -> ctypes.CDLL:
-    """NVIDIA's driver library; PyTorch has loaded it."""
+    """NVIDIA's driver library, which PyTorch has already loaded."""
     return ctypes.CDLL("libcuda.so.1")

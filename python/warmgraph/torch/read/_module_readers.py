@@ -1,4 +1,4 @@
-"""Readers of modules, including compiled ones."""
+"""Readers of modules, compiled modules included."""
 from __future__ import annotations
 
 import types
@@ -14,7 +14,7 @@ from warmgraph.torch.read._tensor_readers import TORCH, read_tensor, via_of
 
 __all__ = ["TORCH", "read_module"]
 
-_LONGEST = 2000  # letters of one module's plain values
+_LONGEST = 2000  # the most letters of the fact with a module's plain values
 _NONE = _plain_values.text_of(None)
 
 
@@ -53,7 +53,7 @@ def read_module(walker: Walker, path: str, module: torch.nn.Module) -> None:
             below = f"{path}.{name}"
             if value is None:
                 walker.fact(below, _NONE)
-            elif not walker.is_tolerant and type(value) in _tensors.PLAIN_TYPES:  # most of a model: use the fastest way
+            elif not walker.is_tolerant and type(value) in _tensors.PLAIN_TYPES:  # most members of a model: read them in the fastest way
                 walker.objects.setdefault(below, value)
                 read_tensor(walker, below, value)
             else:
@@ -63,20 +63,20 @@ def read_module(walker: Walker, path: str, module: torch.nn.Module) -> None:
 
 
 def _read_plain_values(walker: Walker, path: str, module: torch.nn.Module) -> dict[str, Any]:
-    """Writes all plain values, and the order of its parts, as one fact. Returns the other attributes."""
+    """Writes all plain values of a module, and the order of its parts, as one fact. Returns the other attributes."""
     kind, plain, others = type(module), [], {}
     for name, value in _modules.attributes_of(module, _values_of_class(walker, kind)):
         if type(value) in _plain_values.KINDS:
             plain.append(f"{name}={_plain_values.text_of(value)}")
         else:
             others[name] = value
-    order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # visible to code that iterates
+    order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # code that iterates over the parts sees the order
     walker.fact(path, f"{_reached_code.name_of_class(kind)} {' '.join(plain)}{order}".strip(), _LONGEST)
     return others
 
 
 def _values_of_class(walker: Walker, kind: type) -> dict[str, Any]:
-    """The plain values of a module's classes, and their other values that the code names."""
+    """Values that a module's classes store: all plain values, and other values whose names the code uses."""
     if kind not in walker.values_of_classes:
         found: dict[str, Any] = {}
         for one in kind.__mro__:
@@ -111,7 +111,8 @@ def _note_compiled(walker: Walker, path: str, module: Any) -> None:
 
 
 def _begin_surroundings(walker: Walker, owner: Any) -> Any:
-    """Notes how the functions around are compiled. For a compiled module, reads the module that torch.compile was given, under its names."""
+    """Notes how the functions in the surroundings are compiled. For a compiled module, returns the original module, so that it is read
+    instead."""
     for function, names in zip(walker.reached.functions, walker.reached.globals):
         _read_compiled_functions(walker, function, names)
     inner = _modules.compiled_from(owner)
@@ -125,9 +126,8 @@ TORCH.begin_surroundings = _begin_surroundings
 
 
 def _read_compiled_functions(walker: Walker, function: types.FunctionType, names: Iterable[str]) -> None:
-    """Notes how the functions from torch.compile are compiled that this function names. Their code is followed like that of the original function; for
-    a method
-    given to torch.compile, the object is read."""
+    """For each function from torch.compile that `function` names, notes how it is compiled. Its code is followed like that of the original
+    function. If a method was given to torch.compile, the method's object is read."""
     for name, value in [*((name, function.__globals__.get(name)) for name in names), *_reached_code.closed_over(function)]:
         if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
             walker.compiled_via.add("elsewhere")

@@ -1,4 +1,4 @@
-"""The library's native reading of tensors' addresses and layouts: through PyTorch's own C functions, or DLPack's exchange table."""
+"""Lets the library read tensors' addresses and layouts natively, through PyTorch's own C functions or DLPack's exchange table."""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +15,7 @@ from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _libraries
 
 _log = logging.getLogger("warmgraph")
-# DLDataTypeCode and bits of PyTorch's types.
+# DLDataTypeCode and the number of bits for PyTorch's types.
 _TYPES = {
     "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64), "uint8": (1, 8), "uint16": (1, 16), "uint32": (1, 32), "uint64": (1, 64),
     "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "complex64": (5, 64), "complex128": (5, 128), "bool": (6, 8),
@@ -26,15 +26,15 @@ _AUTOGRAD_META = "_ZNK3c1010TensorImpl13autograd_metaEv"
 
 
 def framework() -> NativeTensors | None:
-    """None when tensors cannot be read natively."""
+    """The way to read tensors natively. None when this PyTorch has no way."""
     exchange = _native_snapshots.exchange_of(torch.Tensor)
     return None if exchange is None else _own(exchange) or NativeTensors(torch.Tensor, exchange, False)
 
 
 @functools.cache
 def _own(exchange: int) -> NativeTensors | None:
-    """Uses PyTorch's C functions, which are faster. None when they differ from DLPack in this PyTorch."""
-    if torch.version.hip is not None:  # AMD devices are called "cuda" as well
+    """Uses PyTorch's C functions, which are faster. None when their results differ from DLPack's in this PyTorch."""
+    if torch.version.hip is not None:  # in this build AMD devices are called "cuda", too
         return None
     try:
         raw = _functions(exchange)
@@ -62,7 +62,7 @@ def _functions(exchange: int) -> _c.wg_torch_tensors:
 
 
 def near(tensor: torch.Tensor) -> tuple[int, int, int]:
-    """The addresses of PyTorch's data about a tensor: the tensor's own, its storage's, and its gradient's; 0 when missing."""
+    """The addresses of PyTorch's data about a tensor: of the tensor itself, its storage, and its gradient; 0 for missing data."""
     autograd_meta = _autograd_meta()
     return tensor._cdata, tensor.untyped_storage()._cdata, (autograd_meta(tensor._cdata) or 0) if autograd_meta is not None else 0
 
@@ -77,14 +77,14 @@ def _autograd_meta() -> Any:
     return found
 
 
-_WORD, _MOST_DIMENSIONS = 8, 5  # bytes; dimensions that a c10::TensorImpl holds inline
+_WORD, _MOST_DIMENSIONS = 8, 5  # bytes of a word; the most dimensions that a c10::TensorImpl stores inline
 _BODIES = (176, 184)  # bytes of a c10::TensorImpl: in PyTorch 2.13 to 2.15, and in 2.9 to 2.11
 
 
 @functools.cache
 def telling_bytes() -> int:
-    """How many bytes of a c10::TensorImpl describe the tensor: while they are the same, so are its type, sizes, strides,
-    storage, offset and lazy bits. 0 when a change of one of these does not show in them."""
+    """How many bytes of a c10::TensorImpl describe the tensor: if they are unchanged, then the type, sizes, strides, storage, offset and
+    lazy bits are unchanged. Returns 0 when these bytes do not show a change of one of these properties."""
     try:
         with torch.inference_mode(False), torch.no_grad():
             for size in _BODIES:
@@ -98,7 +98,7 @@ def telling_bytes() -> int:
 
 
 def _last_change(tensor: torch.Tensor, change: Callable[[], Any], size: int) -> int:
-    """The end of the last word that the change modifies; 0 if none."""
+    """Where the last word ends that the change modifies; 0 if it modifies no word."""
     before = ctypes.string_at(tensor._cdata, size)
     change()
     after = ctypes.string_at(tensor._cdata, size)
@@ -131,7 +131,7 @@ def _zeros() -> torch.Tensor:
 
 
 def _place_in_object() -> int:
-    """The offset in a Python tensor of the pointer to PyTorch's own tensor. Raises ValueError when it is not found."""
+    """The offset, in a Python tensor object, of the pointer to the C++ tensor. Raises ValueError when the pointer is not found."""
     tried = [torch.empty(1), torch.empty(0), torch.nn.Parameter(torch.empty(2))]
     places = range(object.__basicsize__, torch.Tensor.__basicsize__, ctypes.sizeof(ctypes.c_void_p))
     found = [at for at in places if all(ctypes.c_void_p.from_address(id(one) + at).value == one._cdata for one in tried)]
@@ -141,7 +141,8 @@ def _place_in_object() -> int:
 
 
 def _expect_alike(exchange: int, raw: _c.wg_torch_tensors) -> None:
-    """Raises ValueError unless both ways agree for tensors of all kinds, and PyTorch's agrees on requires_grad."""
+    """Raises ValueError unless PyTorch's C functions and DLPack agree for tensors of all kinds, and PyTorch's C functions give the right
+    requires_grad."""
     base, weight = torch.zeros(4, 6), torch.nn.Parameter(torch.zeros(1, 6))
     with torch.enable_grad():
         tried = [base[1:, ::2].t(), base[2, 3], base[:, :0], weight, weight.expand(3, 6), weight.detach(), torch.empty(1, 2, 1, 3, 1, 2, 1),

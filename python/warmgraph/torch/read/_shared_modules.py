@@ -1,5 +1,5 @@
-"""Reads modules that many functions use (a table's graphs close over one model) only once: a walk's findings are added to the following
-walks while all objects in them are unchanged."""
+"""Reads a module only once when many functions use it (a table's graphs close over one model). The findings of one walk are added to later
+walks, as long as all objects in the findings are unchanged."""
 from __future__ import annotations
 
 import types
@@ -17,7 +17,7 @@ from warmgraph.torch.read._tensor_checks import TensorChecks
 
 
 class ModulePart:
-    """The result of walking one module alone. It holds the module, but nothing of the function for which it was read."""
+    """The result of walking one module alone. It keeps the module alive, but nothing of the function for which it was read."""
 
     def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
         self.path = path
@@ -26,42 +26,44 @@ class ModulePart:
         self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
         self.read, self.tensors, self.watched_classes = walker.read, walker.arrays, walker.watched_classes
         self.ids = self.read.keys() | self.tensors.keys()
-        self.is_whole = not (walker.found.programs or walker.found.devices)  # the part has everything that the walk found
+        self.is_whole = not (walker.found.programs or walker.found.devices)  # whether this part has everything that the walk found
         self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
         self._looks = TensorChecks(one.tensor for one in self.places)
-        # For _regions.py: (addresses and sizes of their storages, the regions, their ids), and the regions' facts.
+        # Set by _regions.py: (addresses and sizes of the tensors' storages, the regions, their ids). `memory` has the regions' facts.
         self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
         self.memory: dict[str, str] | None = None
-        # For _fact_lists.py: (the facts of the part and its regions, their texts, the facts as a list).
+        # Set by _fact_lists.py: (the facts of the part and its regions, their texts, the facts as a list).
         self.listed: tuple[dict[str, str], list[str], str] | None = None
 
     def is_same(self, opened: list[int]) -> bool:
-        """Whether the part is still valid. opened: ids of the objects around it."""
+        """Whether the part is still valid. opened: ids of the objects that contain the module."""
         return self._open == opened and self._held.is_same() and self._looks.are_same()
 
 
 class SharedModules:
-    """The modules that one table's functions share, while a walk that used them lives. Use from one thread at a time."""
+    """The modules that the functions of one table share. A module's findings stay here while a walk that used them lives. Use from one
+    thread at a time."""
 
     def __init__(self) -> None:
-        # By path, module, and the attributes that the code names, which decide what is read.
+        # The key is the path, the module, and the attribute names in the code, which decide what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], ModulePart] = weakref.WeakValueDictionary()
-        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with their surroundings, or that could not be read
-        # By a function's code: the classes that it found, and the code that it reached if other functions can use it.
+        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with their surroundings, or that could not be read alone
+        # By a function's code: the classes that it found, and the code that it reached, if other functions can use that code.
         self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
 
     def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None:
-        """The classes that the last function with this code found, as a guess for this one. Also lets `reached` take over the reached code."""
+        """The classes that the last function with this code found; `reached` will probably find the same. Also lets `reached` use the code
+        that this function reached."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
             return None
         classes, around = found[0], found[1]() if found[1] is not None else None
         if around is not None and not reached.take_over(around, classes):
-            self._met[around.code] = classes, None  # read again for the next one
+            self._met[around.code] = classes, None  # the reached code has changed, so the next function reads it again
         return classes
 
     def note(self, reached: _installed_code.TorchReached, walker: Walker) -> None:
-        """reached: includes the walk's findings."""
+        """Keeps the walk's classes and code for the next function with the same code. reached: includes the walk's findings."""
         code = reached.code
         if code is None:
             return
@@ -72,7 +74,7 @@ class SharedModules:
             self._met[code] = walker.classes, weakref.ref(walker.around) if walker.around is not None else None
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
-        """Reads a module with the same result as `walker`."""
+        """Reads a module. The walk's result is the same as without sharing."""
         place = (path, id(module))
         if place not in self._entangled:
             key = (*place, frozenset(walker.reached.names))
@@ -80,7 +82,7 @@ class SharedModules:
             if part is None or not part.is_same(walker.opened):
                 try:
                     part = self._parts[key] = _read_apart(walker, path, module)
-                except errors.NotRecordable:  # the walk reads it itself, raises the error, and keeps its findings before it
+                except errors.NotRecordable:  # read_module() below raises the error again, and keeps the findings before it
                     part = None
             if part is not None and _take(walker, part):
                 walker.reached.packages.update(part.packages)
@@ -90,7 +92,7 @@ class SharedModules:
 
 
 def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePart:
-    """Reads the module by its own empty walk."""
+    """Reads the module in a separate, empty walk."""
     with walker.reached.noted() as packages:
         one = Walker(walker.reached, TORCH)
         one.is_around, one.opened = True, list(walker.opened)
@@ -100,7 +102,8 @@ def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> ModulePar
 
 
 def _take(walker: Walker, part: ModulePart) -> bool:
-    """Adds a part to the walk, as if the walk had read it. Returns False when both found the same object, because its first path counts."""
+    """Adds a part to the walk, as if the walk had read it. Returns False when the part and the walk found the same object: this object must
+    keep its first path."""
     if not (part.is_whole and part.ids.isdisjoint(walker.read) and part.ids.isdisjoint(walker.arrays)):
         return False
     walker.parts.append(part)

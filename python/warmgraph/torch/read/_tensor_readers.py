@@ -1,4 +1,4 @@
-"""Readers of tensors, and of PyTorch's other objects except modules. TORCH: all readers for a call on tensors."""
+"""Readers of tensors, and of PyTorch's other objects except modules. `TORCH` has all readers for a call on tensors."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,17 +17,18 @@ from warmgraph.reading._value_readers import PYTHON, read_function, read_host_ar
 from warmgraph.reading._walker import Readers, Walker
 from warmgraph.torch.read import _modules, _tensors
 
-_SMALL = 64 << 10  # bytes of a host tensor that becomes a guard
+_SMALL = 64 << 10  # the most bytes of a host tensor that becomes a guard
 
 TORCH = Readers(PYTHON, is_watching=True, most_facts=100_000)
 TORCH.unwatched.add(torch.nn.Module)
-# PyTorch's contexts (torch.autocast) keep the state from when they were entered.
+# PyTorch's contexts (torch.autocast) keep the previous state from when they were entered. This state is not a fact.
 TORCH.of_process.append(lambda kind, name, value: name.startswith("prev") and kind.__module__.startswith("torch."))
 
 
-@dataclasses.dataclass(slots=True, eq=False)  # not frozen, because frozen takes three times as long to make
+@dataclasses.dataclass(slots=True, eq=False)  # not frozen, because making a frozen object takes three times as long
 class Place:
-    """A tensor and where it was found. Never modified. `via`: "argument", "self" (the method's object), or "elsewhere" (a closure, a global)."""
+    """A tensor and where it was found. An instance is never modified. `via`: "argument", "self" (the method's object), or "elsewhere" (a
+    closure, a global)."""
 
     path: str
     tensor: torch.Tensor
@@ -60,7 +61,7 @@ def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
                                    "tensor: convert it (torch.as_tensor)")
     array = found.value
     read_host_array(walker, path, array)
-    walker.watch(_of_contents(lambda: (array.dtype, array.shape, array.tobytes())))  # it may be written at any time
+    walker.watch(_of_contents(lambda: (array.dtype, array.shape, array.tobytes())))  # watched, because the array may be written at any time
     return True
 
 
@@ -71,7 +72,7 @@ def _read_plain(walker: Walker, path: str, value: Any) -> None:
 
 @TORCH.reads_single(CachedFunction)
 def _read_cached(walker: Walker, path: str, value: CachedFunction) -> None:
-    """Reads the code of a cached function if it is called. A module may have more of them than its method calls."""
+    """Reads the code of a cached function if that code is called. A module may have more cached functions than its method calls."""
     walker.fact(path, "function with a cache")
     name = path.rpartition(".")[2]
     if value._function is not None and (name in walker.reached.names or not name.isidentifier() or not path.startswith("self.")):
@@ -121,7 +122,7 @@ def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any,
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have moved since
+    flat = tensor.detach().cpu().contiguous().reshape(-1)  # the tensor may have moved to another device since it was found
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
@@ -134,7 +135,7 @@ def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
 def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
     if not type(value).__module__.startswith("triton.") or not isinstance(getattr(value, "fn", None), types.FunctionType):
         return False
-    walker.functions[id(value.fn)] = value.fn  # its globals include its helper functions
+    walker.functions[id(value.fn)] = value.fn  # this adds the function's globals, which include its helper functions
     walker.watch_function(value.fn)
     walker.fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
     return True
@@ -142,7 +143,8 @@ def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads(types.FunctionType)
 def _read_compiled_function(walker: Walker, path: str, value: types.FunctionType) -> bool:
-    """Reads the function that torch.compile was given. Its result holds Dynamo's own objects, which change with each compilation."""
+    """Reads the function that torch.compile was given. The function that torch.compile returned is not read, because it holds Dynamo's own
+    objects, which change with each compilation."""
     inner = compiled_from(value)
     if inner is None:
         return False

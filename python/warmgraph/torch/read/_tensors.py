@@ -1,4 +1,4 @@
-"""How the library sees a PyTorch tensor: an element type and a range of memory, or a refusal."""
+"""Describes PyTorch's tensors for the library: an element type and a range of memory, or the reason why this is not possible."""
 from __future__ import annotations
 
 import functools
@@ -13,15 +13,15 @@ _SHORT = {
     torch.uint64: "u64", torch.int64: "i64", torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
     torch.bool: "bool",
 }
-# The element types of complex numbers' parts.
+# The element type of a complex number's real and imaginary parts.
 _PARTS = {torch.complex32: "f16", torch.complex64: "f32", torch.complex128: "f64"}
-DEVICE_TYPE = "cuda"  # the device of graphs' memory
+DEVICE_TYPE = "cuda"  # the device on which graphs have their memory
 MOST_DIMENSIONS = 8  # the most dimensions that the library guards itself
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 def text_of(dtype: torch.dtype) -> str:
-    """ "float32"."""
+    """The type's name without "torch.", e.g. "float32"."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -34,7 +34,7 @@ def dtype_of(text: str) -> torch.dtype:
 
 
 def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
-    """(type, count) for `nbytes` bytes of memory with such elements: floats stay floats; types that the library lacks become bytes."""
+    """Returns (type, count) for `nbytes` bytes of memory with such elements. Floats stay floats; types that the library lacks become bytes."""
     short = own_type(dtype) or _PARTS.get(dtype) or "u8"
     from warmgraph import dtypes
 
@@ -55,7 +55,7 @@ def why_unusable(tensor: torch.Tensor) -> str:
     """Why the memory of a tensor cannot be followed, or ""."""
     if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.device.type == DEVICE_TYPE \
             and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg()):
-        return ""  # the usual case
+        return ""  # an ordinary tensor in device memory
     if not is_plain(tensor):
         return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
     if tensor.is_nested or tensor.layout != torch.strided:
@@ -70,8 +70,8 @@ def why_unusable(tensor: torch.Tensor) -> str:
 
 
 def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
-    """(the text for a fact, whether its memory can be followed). If not: (the reason, False), or ("", False) for a plain tensor in host
-    memory. may_be_hosts: such a tensor is compared by its contents."""
+    """Returns (the text for a fact, whether the tensor's memory can be followed). If it cannot, returns (the reason, False), or ("", False)
+    for a plain tensor in host memory. may_be_hosts: accepts a host tensor, because its contents are compared."""
     if may_be_hosts and tensor.device.type == "cpu" != DEVICE_TYPE and type(tensor) in PLAIN_TYPES and tensor.layout == torch.strided:
         return "", False
     why = why_unusable(tensor)
@@ -79,23 +79,23 @@ def read(tensor: torch.Tensor, may_be_hosts: bool) -> tuple[str, bool]:
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:
-    """Whether its values are those in memory after conjugation or negation. DLPack's exchange table does not show this."""
+    """Whether the tensor's values are conjugated or negated values of those in memory. DLPack's exchange table does not show this."""
     return tensor.is_conj() or tensor.is_neg()
 
 
 def can_be_lazy(tensor: torch.Tensor) -> bool:
-    """Whether a tensor with the same DLPack description may be lazy. Publicly, conj() makes only complex tensors lazy, and `conj().imag` strided
-    views."""
+    """Whether a tensor with the same DLPack description may be lazy. PyTorch's public functions make only these lazy: complex tensors
+    (conj()) and strided views (`conj().imag`)."""
     return tensor.dtype.is_complex or tensor.numel() <= 1 or not tensor.is_contiguous()
 
 
 def start_in_storage(tensor: torch.Tensor) -> int:
-    """Bytes from the start of its storage to its first element."""
+    """The number of bytes from the start of the tensor's storage to its first element."""
     return int(tensor.storage_offset()) * tensor.element_size()
 
 
 def extent(tensor: torch.Tensor) -> int:
-    """Bytes from its first element to the end of its last."""
+    """The number of bytes from the tensor's first element to the end of its last."""
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
@@ -118,7 +118,7 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """All properties that a guard compares, except the address."""
+    """All properties of a tensor that a guard compares, except the address."""
     return (type(tensor), tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_conj(),
             tensor.is_neg(), len(tensor.__dict__))
 
@@ -134,6 +134,6 @@ def _described(dtype: torch.dtype, sizes: torch.Size, strides: tuple[int, ...], 
 
 
 def view_of(storage: Any, dtype: torch.dtype, offset_bytes: int, sizes: Any, strides: Any, device: Any) -> torch.Tensor:
-    """A tensor over a storage's memory."""
+    """A tensor of this type and layout over the memory of a storage."""
     element = torch.empty(0, dtype=dtype, device=device)
     return element.set_(storage, offset_bytes // element.element_size(), tuple(sizes), tuple(strides))

@@ -1,1 +1,1 @@
-"""A miss: the answer, two captures, and their adoption."""
+"""Handles a miss: answers the call, captures it twice, and stores the graph."""

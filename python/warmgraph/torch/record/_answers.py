@@ -1,6 +1,5 @@
-"""The results of a function's answer, and the memory contents before it. A captured graph that starts from these contents must give the same results;
-else the function
-behaves differently under capture."""
+"""The results of a function's answer, and the memory contents before it. A captured graph that starts from these contents must give the
+same results; if it does not, the function behaves differently under capture."""
 from __future__ import annotations
 
 import contextlib
@@ -13,15 +12,16 @@ from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _constants, _operators
 from warmgraph.torch.replay._regions import Region, storage_key
 
-_MOST_UNASKED = 256 << 20  # bytes of memory that is copied before it is known to be written
-_MOST_OF_ROOM = 8  # a copy goes to the host if it needs more than this part (1 / 8) of the device's free memory
-# How far results may differ, relative to the largest value, when the same kernels were requested: a library may round differently in a capture.
+_MOST_UNASKED = 256 << 20  # the most bytes of memory that are copied before it is known whether the function writes them
+_MOST_OF_ROOM = 8  # a copy goes to the host if it needs more than 1 / 8 of the device's free memory
+# The tolerance for results, relative to the largest value, when the capture requested the same kernels: a library may round differently in
+# a capture.
 _ROUNDING = {torch.float32: 2e-3, torch.complex64: 2e-3, torch.float16: 2e-2, torch.bfloat16: 2e-2, torch.complex32: 2e-2}
 _CURE = "do not ask in the function whether the stream is capturing, nor which stream is current; or pass the value that decides it as an argument"
 
 
 class Start:
-    """Copies of the call's memory before the first write, by storage."""
+    """Copies of the call's memory from before the first write, by storage."""
 
     def __init__(self, regions: Sequence[Region]) -> None:
         self._regions = {int(one.storage.data_ptr()): one for one in regions}
@@ -38,11 +38,12 @@ class Start:
             return
         try:
             self._copies[key] = _copy_of(region.storage)
-        except (MemoryError, RuntimeError) as error:  # includes torch.OutOfMemoryError
+        except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
             self.problem = f"{region.name} is written, but there is no memory to save its previous contents ({type(error).__name__})"
 
     def keep_some(self, regions: Sequence[Region], names: Container[str], also_small: bool) -> None:
-        """Copies the regions with these names. also_small: for a call whose operators are not shown, also small regions that may be written."""
+        """Copies the regions with these names. also_small: the call's operators are not shown, so small regions that the call may write are
+        copied, too."""
         left = _MOST_UNASKED if also_small else 0
         for region in regions:
             nbytes = int(region.storage.nbytes())
@@ -52,7 +53,8 @@ class Start:
                 left -= 0 if is_asked else nbytes
 
     def shown(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """For _operators.shown_to: copies the memory that the operator is about to write, and notes its text. Never raises into the answer."""
+        """For _operators.shown_to: copies the memory that the operator is about to write, and notes the operator's text. Raises nothing, so
+        that the answer is not disturbed."""
         try:
             self.asked(func, args, kwargs)
             for tensor in _operators.written(func, args, kwargs):
@@ -71,7 +73,8 @@ class Start:
 
     @contextlib.contextmanager
     def there(self) -> Iterator[None]:
-        """Restores the memory before the answer inside the block, and the memory after it at the end."""
+        """Inside the block the memory has its contents from before the answer. At the end of the block, its contents after the answer are
+        restored."""
         for key, copy in self._copies.items():
             self._regions[key].storage.copy_(copy)
         try:
@@ -79,10 +82,10 @@ class Start:
         finally:
             for key, copy in self._left.items():
                 self._regions[key].storage.copy_(copy)
-            _settle(one.storage.device for one in self._regions.values())  # other streams may read it
+            _settle(one.storage.device for one in self._regions.values())  # waits first, because other streams may still read the memory
 
     def left(self) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
-        """(path, contents after the answer, contents now) of each tensor in memory that the answer wrote."""
+        """Returns (path, contents after the answer, contents now) for each tensor in memory that the answer wrote."""
         found = []
         for key, copy in self._left.items():
             for place in self._regions[key].places:
@@ -121,14 +124,15 @@ class Given(NamedTuple):
 
 
 class Judged:
-    """Compares the runs of a captured graph with the answer. Each run starts from the answer's start."""
+    """Compares the runs of a captured graph with the answer. Each run starts from the memory contents that the answer started from."""
 
     def __init__(self, given: Sequence[Given], difference: Callable[[], str] | None) -> None:
-        """difference: describes how the capture's operators differ from the answer's, "" when they do not; None: not known."""
+        """difference: describes how the capture's operators differ from the answer's, or returns "" when they are the same. None: the
+        operators are not known."""
         self._difference = difference
         self._runs, self._is_same_at_once = 0, True
         self._apart = list(given)  # results that no run has reproduced
-        self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # the distinct outcomes of these results
+        self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # for each of these results, its distinct values in the runs
 
     def after_run(self) -> None:
         """Call this after each run, with the results in the graph's memory."""
@@ -144,10 +148,11 @@ class Judged:
         if self._runs == 1:
             self._is_same_at_once = not left
         self._apart, self._outcomes = [one for one, _ in left], [outcomes for _, outcomes in left]
-        _settle(one.found.device for one in self._apart)  # before the next run writes there
+        _settle(one.found.device for one in self._apart)  # waits for the copies before the next run writes there
 
     def agreement(self) -> str:
-        """Call this after the last run. Returns "bitwise", "within its spread" or "within rounding". Raises Differs for other results."""
+        """Call this after the last run. Returns "bitwise", "within its spread" or "within rounding". Raises Differs if the results do not
+        agree."""
         if not self._apart:
             return "bitwise" if self._is_same_at_once else "within its spread"
         if all(_is_real(one.answer) for one in self._apart):
@@ -167,7 +172,7 @@ def _text(one: Given, difference: str) -> str:
     return f"the function behaves differently under capture: {one.name} ({numbers}{largest}){f'; {difference}' if difference else ''}. {_CURE[0].upper()}{_CURE[1:]}"
 
 
-# --- Numbers
+# --- Comparing numbers
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -176,27 +181,27 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _is_real(tensor: torch.Tensor) -> bool:
-    """Whether it has a tolerance."""
+    """Whether values of this type are compared with a tolerance."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """Converts to a wider type that can compute and holds all its values."""
+    """Converts to a wider type that holds all values and can compute with them."""
     return tensor.to(torch.float64) if tensor.is_floating_point() else tensor.to(torch.int64)
 
 
 def _largest(values: torch.Tensor) -> float:
-    """The largest absolute finite value."""
+    """The largest absolute value among the finite values."""
     return float(torch.nan_to_num(values.double().abs(), 0.0, 0.0, 0.0).max()) if values.numel() else 0.0
 
 
 def _is_same(answer: torch.Tensor, found: torch.Tensor) -> bool:
-    """Whether all bytes are equal."""
+    """Whether all bytes of both tensors are equal."""
     return torch.equal(_flat(answer).view(torch.uint8), _flat(found).to(answer.device).view(torch.uint8))
 
 
 def _has_same_specials(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether NaN and infinity are at the same places."""
+    """Whether both tensors have NaN and infinities at the same places."""
     return torch.equal(torch.nan_to_num(one, 1.0, 2.0, 3.0)[~one.isfinite()], torch.nan_to_num(other, 1.0, 2.0, 3.0)[~one.isfinite()]) \
         and torch.equal(one.isfinite(), other.isfinite())
 
@@ -208,14 +213,14 @@ def _is_within_rounding(one: Given) -> bool:
 
 
 class _Departure(NamedTuple):
-    """A departure from an envelope: number of elements outside, and the largest distance."""
+    """How far a result is outside the envelope of other results: the number of elements outside it, and the largest distance."""
 
     elements: int
     farthest: float
 
 
 def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: float) -> _Departure:
-    """A distance of one rounding does not count."""
+    """Compares `candidate` with the envelope (minimum and maximum of each element) of `others`. A distance of one rounding does not count."""
     low = torch.stack(list(others)).amin(0)
     high = torch.stack(list(others)).amax(0)
     beyond = torch.maximum(low - candidate, candidate - high)
@@ -224,9 +229,9 @@ def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: flo
 
 
 def _is_near(one: Given, outcomes: Sequence[torch.Tensor]) -> bool:
-    """Whether the answer leaves the envelope of the graph's runs at most twice as often and twice as far as one of these runs does
-    (capture/src/verify/spread.hpp
-    has the rule: of nine equal runs, each is equally often the farthest)."""
+    """Whether the answer is close to the envelope of the graph's runs. Compared with the run that leaves the envelope of the other runs
+    most, it may have twice as many elements outside, at twice the distance (for the rule see capture/src/verify/spread.hpp: of nine
+    equal runs, each is equally often the farthest)."""
     answer, eps = _wide(_flat(one.answer)), torch.finfo(outcomes[0].dtype).eps
     wide = [_wide(each).to(answer.device) for each in outcomes]
     if len(wide) < 2 or not all(_has_same_specials(answer, each) for each in wide):

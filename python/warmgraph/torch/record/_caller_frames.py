@@ -1,4 +1,5 @@
-"""The variables that running code names between two of its instructions, for programs that capture a graph without declaring its inputs."""
+"""Finds the variables that running code names between two of its instructions. A program that captures a graph need then not declare the
+graph's inputs."""
 from __future__ import annotations
 
 import collections
@@ -13,13 +14,13 @@ import torch
 from warmgraph import errors
 
 _NOT_CALLERS = ("torch", "warmgraph")  # packages whose frames are not the program's own code
-_OF_VARIABLES = ("FAST", "NAME", "GLOBAL", "DEREF", "CLOSURE")  # parts of instructions' names (https://docs.python.org/3/library/dis.html)
-_DEEPEST = 3  # nesting depth of containers in which tensors count as inputs
+_OF_VARIABLES = ("FAST", "NAME", "GLOBAL", "DEREF", "CLOSURE")  # in names of instructions that use variables (docs.python.org, dis)
+_DEEPEST = 3  # the deepest nesting of containers in which tensors count as inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Spots:
-    """The calling code's position, innermost first: each frame with its current instruction."""
+    """The position of the calling code: each frame with its current instruction, innermost first."""
 
     frames: tuple[tuple[types.FrameType, int], ...]
 
@@ -43,7 +44,8 @@ def _package(frame: types.FrameType) -> str:
 
 
 def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict[str, Any]]:
-    """(the innermost frame that named a variable between the two positions, its variables by name). Raises NotRecordable when there is none."""
+    """Returns (the innermost frame that named a variable between the two positions, its variables by name). Raises NotRecordable when no
+    frame named a variable."""
     first = {id(frame): at for frame, at in began.frames}
     for frame, last in ended.frames:
         names = _names(frame.f_code, first.get(id(frame), sys.maxsize), last)
@@ -55,7 +57,7 @@ def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict
 
 
 def _names(code: types.CodeType, first: int, last: int) -> dict[str, None]:
-    """The names in the order of the code."""
+    """The names that instructions from `first` to `last` use, in the order of the code."""
     found: dict[str, None] = {}
     for one in dis.get_instructions(code):
         if first < one.offset < last and one.opname.startswith(("LOAD_", "STORE_")) and any(kind in one.opname for kind in _OF_VARIABLES):
@@ -65,14 +67,15 @@ def _names(code: types.CodeType, first: int, last: int) -> dict[str, None]:
 
 
 def function_of(frame: types.FrameType) -> types.FunctionType:
-    """A function with the frame's code, closure and globals, for the code that reads what a function uses."""
+    """A function made of the frame's code, closure and globals. It is for the reader, which expects a function."""
     held = frame.f_locals
     cells = tuple(types.CellType(held[name]) if name in held else types.CellType() for name in frame.f_code.co_freevars)
     return types.FunctionType(frame.f_code, frame.f_globals, frame.f_code.co_name, None, cells)
 
 
 def split(variables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(tensors and containers of tensors, which the program writes before each replay; everything else: modules, objects, functions)."""
+    """Splits the variables into two groups: tensors and containers of tensors, which the program writes before each replay; and everything
+    else (modules, objects, functions)."""
     given = {name: value for name, value in variables.items() if _holds_tensors(value, _DEEPEST)}
     return given, {name: value for name, value in variables.items() if name not in given}
 

@@ -19,17 +19,18 @@ from warmgraph.core.binding._library import library
 from warmgraph.torch.read import _libraries
 from warmgraph.torch.record import _operators
 
-SEED = 0x5EED  # seed of a capture's generator
-_MOST_ALLOCATIONS = 1 << 20  # the most allocations that are searched
-_MOST_DISPLACED = 16  # segments of 2 MiB
+SEED = 0x5EED  # the seed of the generator that a capture uses
+_MOST_ALLOCATIONS = 1 << 20  # the most allocations in the allocator's history that are searched
+_MOST_DISPLACED = 16  # the most segments of 2 MiB by which addresses are moved
 _streams: dict[int, torch.cuda.Stream] = {}
-_abandoned: list[Any] = []  # left by broken captures: destroying them could abort the process
+_abandoned: list[Any] = []  # the graphs of broken captures, which are kept because destroying them could abort the process
 
 
 @dataclasses.dataclass
 class Capture:
-    """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of memory that the allocator had free all the time; `words`: pointers of the
-    generator's seed and offset, if random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at the end, or None."""
+    """A finished capture. `scratch`: (name, pointer, bytes) of the memory in the capture's pool. `free`: (pointer, bytes) of memory that
+    was free in the allocator all the time. `words`: pointers of the generator's seed and offset, if random numbers are drawn.
+    `segments`: {pointer: end} of the allocator's memory at the end, or None."""
 
     graph: Any
     pool: Any
@@ -41,13 +42,14 @@ class Capture:
     keep: Any = None
 
     def free_blocks(self) -> list[tuple[int, int]]:
-        """(pointer, bytes) of memory without an owner during the capture: always free, or allocated later, e.g. other captures' pools."""
+        """The memory (pointer, bytes) that belonged to nobody during the capture: it was always free, or was allocated later, e.g. for the
+        pools of other captures."""
         if self.segments is None:
             return self.free
         return [*self.free, *_outside(_segments(_snapshot()), self.segments)]
 
     def close(self) -> None:
-        """Returns the pool's memory to the driver. Other memory in the allocator's caches stays."""
+        """Returns the pool's memory to the driver. Other memory stays in the allocator's caches."""
         self.keep = None
         graph, self.graph = self.graph, None
         if graph is not None:
@@ -57,7 +59,8 @@ class Capture:
 
 
 class Addresses:
-    """Takes a few MiB of a device's addresses, a different amount each time: a pool at the same address as in another process proves nothing."""
+    """Takes a few MiB of a device's addresses, a different amount each time, so that the next pool has another address: a pool at the same
+    address as in another process proves nothing."""
 
     def __init__(self, index: int) -> None:
         self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), _libraries.driver()
@@ -69,7 +72,7 @@ class Addresses:
         self._within(lambda: self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), nbytes))
 
     def close(self) -> None:
-        """Repeating it does nothing."""
+        """Gives the addresses back. Repeating it does nothing."""
         pointer, self._pointer = self._pointer, ctypes.c_uint64()
         if pointer:
             self._within(lambda: self._driver.cuMemFree_v2(pointer))
@@ -78,14 +81,14 @@ class Addresses:
             self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
 
     def _within(self, work: Callable[[], Any]) -> None:
-        """Runs `work` with the device's context current; a thread that has not used the device has no current context."""
+        """Runs `work` while the device's context is current. A thread that has not used the device has no current context."""
         if self._driver.cuCtxPushCurrent_v2(self._context) == 0:
             work()
             self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
 def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
-    """Captures the work that `work` enqueues; nothing runs. Restores the caller's generator and allocator state."""
+    """Captures the work that `work` enqueues, without running it. Restores the state of the caller's generator and allocator."""
     torch.cuda.synchronize(device)
     torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this capture's pool
     gc.collect()
@@ -96,7 +99,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
         with allocated(device) as made:
             _capture_into(graph, pool.id, device, work)
     scratch, free = memory_of(pool.id, before)
-    # Excludes memory that was allocated elsewhere in between and is free again: it was written, and the graph may read it.
+    # This excludes memory that was allocated elsewhere during the capture and is free again: it was written, and the graph may read it.
     free = _outside({start: start + size for start, size in free}, made)
     segments = _segments(_snapshot())
     torch._C._cuda_clearCublasWorkspaces()
@@ -111,9 +114,9 @@ def free_now() -> dict[int, int]:
 
 @contextlib.contextmanager
 def allocated(device: torch.device) -> Iterator[dict[int, int]]:
-    """Yields {pointer: end} of all allocations on the device inside the block; filled at its end."""
+    """Yields a dictionary {pointer: end} of all allocations on the device inside the block. It is filled at the end of the block."""
     made: dict[int, int] = {}
-    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # by other code, whose record is kept
+    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # other code may be recording the history; then its record is kept
     begin = time.time_ns() // 1000
     if not is_recorded:
         torch.cuda.memory._record_memory_history("all", context=None, max_entries=_MOST_ALLOCATIONS, clear_history=True)
@@ -129,10 +132,11 @@ def allocated(device: torch.device) -> Iterator[dict[int, int]]:
 
 
 def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
-    """(scratch, free), as in Capture, for a capture into the pool with this id. before: free_now() before the capture."""
+    """Returns (scratch, free), as in Capture, for a capture into the pool with this id. before: the result of free_now() before the
+    capture."""
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
-    # The same work allocates the same sizes in the same order; addresses do not show the order.
+    # Sorted by size: the same work allocates the same sizes in the same order, and addresses do not show this order.
     segments.sort(key=lambda one: (-one["total_size"], one["address"]))
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
@@ -146,9 +150,8 @@ def set_words(capture: Capture, device: torch.device, seed: int, offset: int) ->
 
 @contextlib.contextmanager
 def asked(as_answered: str) -> Iterator[list[str]]:
-    """Yields a list, which is not empty after this thread has called torch.cuda.is_current_stream_capturing() inside the block. as_answered: "yes": the
-    call returns the
-    same as during the answer (not capturing); "no": the truth."""
+    """Yields a list. It is not empty after this thread has called torch.cuda.is_current_stream_capturing() inside the block. as_answered:
+    with "yes" that function returns the same as during the answer (not capturing), with "no" the truth."""
     real, me, asks = torch.cuda.is_current_stream_capturing, threading.get_ident(), list[str]()
 
     @functools.wraps(real)
@@ -166,12 +169,12 @@ def asked(as_answered: str) -> Iterator[list[str]]:
 
 
 def watch(device: torch.device) -> list[_operators.Show]:
-    """The observers of a capture's operators; the capture has begun."""
+    """The observers of a capture's operators. Call this when the capture has begun."""
     return [_operators.InCapture(device), _operators.expect_capturable]
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
-    """(PyTorch's own graph of the work in this pool, on the current device; its result). The work does not run."""
+    """Returns (PyTorch's own graph of the work in this pool, on the current device; the work's result). The work does not run."""
     device = torch.device("cuda", torch.cuda.current_device())
     torch.cuda.synchronize(device)
     gc.collect()
@@ -182,12 +185,12 @@ def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, A
 
 
 def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any], stream: Any = None) -> None:
-    """`pool`: its id; None: the graph's own. `stream`: None: a stream of this module."""
+    """Captures `work`. `pool`: the id of a pool; None: the graph's own pool. `stream`: None: a stream of this module."""
     index = device.index or 0
     if stream is None:
         stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
     collects = gc.isenabled()
-    gc.disable()  # destroying objects in a capture might wait for the device
+    gc.disable()  # the garbage collector is off, because destroying objects in a capture might wait for the device
     try:
         with torch.cuda.stream(stream):
             graph.capture_begin(**({} if pool is None else {"pool": pool}), capture_error_mode="thread_local")
@@ -209,9 +212,10 @@ def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[]
 
 
 def _abandon(graph: Any, pool: Any, index: int) -> None:
-    """Ends a capture that CUDA has aborted before PyTorch's allocator noticed: else the allocator aborts the process when it frees a pool."""
+    """Ends a capture that CUDA has aborted but that PyTorch's allocator believes to be in progress. Otherwise the allocator aborts the
+    process when it frees a pool."""
     _abandoned.append((graph, pool))
-    with contextlib.suppress(Exception):  # the allocator has noticed it
+    with contextlib.suppress(Exception):  # fails if the allocator has noticed the end of the capture
         torch._C._cuda_endAllocateToPool(index, graph.pool() if pool is None else pool)
 
 
@@ -221,7 +225,7 @@ def generator_of(device: torch.device) -> Any:
 
 @contextlib.contextmanager
 def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
-    """Gives the device's generator its own state inside the block, and restores the caller's."""
+    """Inside the block, the device's generator has a separate state. The caller's state is restored afterwards."""
     generator = generator_of(device)
     callers = generator.graphsafe_get_state()
     state = torch.Generator(device)
@@ -236,7 +240,8 @@ def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> It
 
 @contextlib.contextmanager
 def host_random() -> Iterator[list[str]]:
-    """Yields a list of the host generators that were used inside the block. Restores their states: the answer has drawn the caller's numbers."""
+    """Yields a list of the host generators that were used inside the block. Restores the generators' states afterwards, because the answer
+    has already drawn the caller's numbers."""
     drawn: list[str] = []
     before = [(name, get(), get, put) for name, get, put in _host_generators()]
     try:
@@ -264,7 +269,7 @@ def _is_state(one: Any, other: Any) -> bool:
 
 
 def cleared(func: Any, args: Any, kwargs: Any) -> Any:
-    """Runs an operator on a zeroed stack: parameter bytes that it never writes are then zero instead of old bytes."""
+    """Runs an operator on a zeroed stack: bytes of kernel parameters that the operator never writes are then zero, and not old bytes."""
     library().wg_clear_stack()
     try:
         return func(*args, **kwargs)
@@ -289,7 +294,7 @@ def _words(graph: Any, generator: Any) -> list[int]:
 
 
 def _in_order(words: list[int]) -> list[int]:
-    """Sorts the words by their contents: the seed's, then the offset's."""
+    """Sorts the pointers of the two words by the words' contents: first the seed's, then the offset's."""
     if not words:
         return []
     values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]
@@ -301,7 +306,7 @@ def _in_order(words: list[int]) -> list[int]:
 def _snapshot() -> list[dict[str, Any]]:
     try:
         return torch.cuda.memory_snapshot(include_traces=False)  # type: ignore[no-any-return]
-    except TypeError:  # an older PyTorch
+    except TypeError:  # an older PyTorch does not take this argument
         return torch.cuda.memory_snapshot()  # type: ignore[no-any-return]
 
 
@@ -310,18 +315,18 @@ def _in_use() -> set[int]:
 
 
 def _free(snapshot: list[dict[str, Any]]) -> dict[int, int]:
-    """{pointer: end} of the allocator's free memory."""
+    """A dictionary {pointer: end} of the allocator's free memory."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot for block in segment["blocks"]
             if block["state"] == "inactive"}
 
 
 def _segments(snapshot: list[dict[str, Any]]) -> dict[int, int]:
-    """{pointer: end} of all the allocator's memory."""
+    """A dictionary {pointer: end} of all the allocator's memory."""
     return {one["address"]: one["address"] + one["total_size"] for one in snapshot}
 
 
 def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, int]]:
-    """(pointer, bytes) of memory in `ranges` but not in `others`."""
+    """Returns (pointer, bytes) of the memory that is in `ranges` but not in `others`."""
     found, taken = [], sorted(others.items())
     for start, end in sorted(ranges.items()):
         for a, b in taken:
@@ -336,7 +341,7 @@ def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, 
 
 
 def _free_throughout(before: dict[int, int], after: dict[int, int]) -> list[tuple[int, int]]:
-    """The memory in free blocks of both."""
+    """The memory that is in free blocks both before and after."""
     found, later = [], sorted(after.items())
     first = 0
     for start, end in sorted(before.items()):

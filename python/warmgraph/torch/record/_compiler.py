@@ -1,5 +1,6 @@
-"""Checks that the reader compares, in another process, everything that PyTorch's compiler (Dynamo) checked when it traced a function. Only a
-miss that compiles uses this module, and it never imports Dynamo."""
+"""When PyTorch's compiler (Dynamo) traces a function, it notes the values on which the trace depends. This module checks that the reader
+makes facts of all these values, so that another process compares them. Only a miss that compiles uses this module, and it never imports
+Dynamo."""
 from __future__ import annotations
 
 import collections
@@ -34,7 +35,7 @@ _NEED_NOTHING = {
     "FUNCTORCH_STACK_MATCH": "calls in vmap are not replayed",
     "AUTOGRAD_SAVED_TENSORS_HOOKS": "nothing is saved under no_grad",
 }
-# Sources of guards that refer to the trace and not to a longer-living value.
+# Sources that refer to the trace itself, and not to a value that exists longer.
 _OF_THE_TRACE = {"ShapeEnvSource", "GlobalStateSource", "ConstantSource", "EphemeralSource", "SyntheticLocalSource", "TempLocalSource",
                  "BackwardStateSource"}
 _WORDS = {"TYPE_MATCH": "the type of", "SEQUENCE_LENGTH": "the length of", "DICT_KEYS_MATCH": "the keys of", "MAPPING_KEYS_CHECK": "the keys of",
@@ -51,8 +52,8 @@ _MOST_TRACES = 64
 @dataclasses.dataclass(frozen=True)
 class Guard:
     kind: str
-    source: Any  # Dynamo's source: where the value was found
-    has_value: bool = False  # there was a value
+    source: Any  # Dynamo's description of the place where the value was found
+    has_value: bool = False  # whether a value existed at this place
 
 
 @dataclasses.dataclass
@@ -69,15 +70,15 @@ class Frame:
     globals: dict[str, Any]
 
     def fits(self, trace: Sequence[Guard]) -> bool:
-        """Whether the trace fits this frame: all its values exist. A trace of another frame does not fit (e.g. the rest of a function after a graph
-        break,
-        which uses values that the function itself made)."""
+        """Whether the trace belongs to this frame: all values that the trace checks must exist in it. A trace of another frame does not fit
+        (e.g. the rest of a function after a graph break, which uses values that the function itself made)."""
         scope = {**_helpers(), "L": self.locals, "G": self.globals}
         return all(value_of(_name(one.source), scope) is not _ABSENT for one in trace if one.has_value)
 
 
 def frames_of(functions: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Frame]:
-    """The frames of these functions and methods for such a call, and the frame of PyTorch's own function around library functions."""
+    """The frames that a call with these arguments makes: one for each of these functions and methods, and one for the function of PyTorch
+    that wraps library functions."""
     inline = getattr(sys.modules.get("torch._dynamo.external_utils"), "wrap_inline", None)
     found: list[Frame | None] = []
     for one in functions:
@@ -100,18 +101,19 @@ def _frame(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> F
 
 
 class Traces:
-    """The traces that were made while a function ran under `noticed`. Thread-safe."""
+    """The traces that were made while a function ran inside `noticed`. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock, self._running = threading.Lock(), collections.Counter[int]()  # threads
+        self._lock, self._running = threading.Lock(), collections.Counter[int]()  # the ids of threads inside `noticed`
         self._made: collections.deque[_Trace] = collections.deque(maxlen=_MOST_TRACES)
 
     @contextlib.contextmanager
     def noticed(self, compiled: Any) -> Iterator[None]:
-        """Collects the traces of `compiled` that this thread makes inside the block. The option `guard_filter_fn` of torch.compile sees the same
-        guards, but not with a mode, or when the caller compiled. So it is set in torch.compile's own state; the caller's filter is still called."""
+        """Collects the traces of `compiled` that this thread makes inside the block. The option `guard_filter_fn` of torch.compile sees the
+        same guards, but not with a mode, or when the caller compiled. Therefore the filter is set in torch.compile's own state; the
+        caller's filter is still called."""
         hooks: Any = getattr(_modules.context_of(compiled), "_hooks", None)
-        if not hasattr(hooks, "guard_filter_fn"):  # another PyTorch version
+        if not hasattr(hooks, "guard_filter_fn"):  # another PyTorch version lacks this
             yield
             return
         me = threading.get_ident()
@@ -132,16 +134,16 @@ class Traces:
             if threading.get_ident() in self._running:
                 try:
                     self._made.append(_Trace([Guard(one.guard_type, one.orig_guard.originating_source, one.has_value) for one in entries]))
-                except Exception:  # another PyTorch version; never break its compilation
+                except Exception:  # another PyTorch version may fail here, which must not break its compilation
                     _log.debug("PyTorch's guards are not seen", exc_info=True)
             return callers(entries) if callers is not None else [True] * len(entries)
 
         return notice
 
     def expect_compared(self, walker: Walker, frames: Sequence[Frame], of: Any = None, environment: Sequence[str] = ()) -> None:
-        """Raises NotRecordable if a trace of such a call depends on a value that the reader did not read, and names it. Ignores other calls' traces.
-        `of`: the call's owner and code: a trace that was checked for it is not checked again, because traces guard all types. `environment`: guarded
-        variables."""
+        """Raises NotRecordable if a trace of such a call depends on a value that the reader did not read; the message names the value.
+        Traces of other calls are ignored. `of`: the call's owner and code. A trace that was already checked for the same `of` is not
+        checked again, because traces guard all types. `environment`: the variables that are guarded."""
         for trace in list(self._made):
             frame = next((one for one in frames if one.fits(trace.guards)), None) if of not in trace.judged_for else None
             if frame is None:
@@ -153,7 +155,7 @@ class Traces:
 
 
 def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> str:
-    """The reason; "" when each guard holds in another process with equal facts."""
+    """The reason why a guard could fail in another process although all facts are equal there; "" if no guard could."""
     reader = _Reader(walker, frame, environment)
     for guard in trace:
         if guard.kind not in _NEED_NOTHING and not reader.compares(guard.source):
@@ -171,7 +173,7 @@ class _How(enum.Enum):
 
 
 class _Reader:
-    """Decides for sources whether the walk compared their values."""
+    """Decides, for a source of Dynamo, whether the walk compared the value."""
 
     def __init__(self, walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> None:
         self._environment = {form for name in environment for form in (name, os.fsencode(name))}
@@ -186,7 +188,7 @@ class _Reader:
         return type(source).__name__ in _OF_THE_TRACE or self._look(source)[0] is not None
 
     def _look(self, source: Any) -> tuple[_How | None, Any]:
-        """(how it is compared, the value)"""
+        """Returns how the value of a source is compared, and the value."""
         name = _name(source)
         if name not in self._known:
             value = value_of(name, self._scope)
@@ -202,14 +204,14 @@ class _Reader:
         if base is None:
             return self._how_root(source, value)
         how, around = self._look(base)
-        if how is not None and _is_namespace(base):  # of the object that owns it
+        if how is not None and _is_namespace(base):  # for the namespace of an object, the object itself counts
             how, around = self._look(base.base)
         return self._how_part(how, around, _key(source), value) if how is not None else None
 
     def _how_root(self, source: Any, value: Any) -> _How | None:
         if type(source).__name__ == "LocalSource":
-            return _How.read  # arguments, the object, the closure
-        if isinstance(value, types.ModuleType):  # a global, or imported by Dynamo itself
+            return _How.read  # a local variable is an argument, the method's object, or in the closure, and all of these are read
+        if isinstance(value, types.ModuleType):  # a module is a global, or Dynamo has imported it
             return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
         name = getattr(source, "global_name", None)
         if name is None:
@@ -219,14 +221,14 @@ class _Reader:
         return self._how_global(self._frame.globals, name, value)
 
     def _how_global(self, around: dict[str, Any], name: str, value: Any) -> _How | None:
-        """How a module's value is compared."""
+        """How a value in a module is compared."""
         if self._is_library(around.get("__name__"), around.get("__file__")):
             return self._how_in_library(value)
         named = any(function.__globals__ is around and name in names for function, names in zip(self._reached.functions, self._reached.globals))
         return _How.read if named or self._is_fact(sys.modules.get(str(around.get("__name__"))), name) else None
 
     def _how_in_library(self, value: Any) -> _How | None:
-        """How a value in an installed package is compared: with the package, unless other code put it there."""
+        """How a value in an installed package is compared: by the package's version, unless other code put the value there."""
         if id(value) in self._paths and not isinstance(value, _PLAIN):
             return _How.read
         if isinstance(value, torch.Tensor) or not isinstance(value, (*_PLAIN, *_CODE, *_CONTAINERS, types.ModuleType)) and value is not _ABSENT \
@@ -243,18 +245,18 @@ class _Reader:
             return self._how_in_library(value)
         if isinstance(around, type):
             return self._how_in_class(around, key, value)
-        if isinstance(around, types.FunctionType):  # its closure, its defaults
+        if isinstance(around, types.FunctionType):  # the value is in the function's closure or among its defaults
             library = self._is_library(around.__module__, around.__code__.co_filename)
             return self._how_in_library(value) if library and id(around) not in self._followed() else _How.read
         if around is _ABSENT or not isinstance(key, str) or isinstance(around, (*_PLAIN, *_CONTAINERS)) and not hasattr(around, "__dict__"):
-            return _How.read  # items and properties are all compared
+            return _How.read  # the walk compares all items and properties of such values
         return self._how_attribute(around, key, value)
 
     def _how_attribute(self, around: Any, name: str, value: Any) -> _How | None:
         if name in ("__dict__", "__class__", "__func__", "__self__") or self._is_fact(around, name):
             return _How.read
         if isinstance(around, (dict, list, tuple, torch.Tensor)) and name not in getattr(around, "__dict__", ()):
-            return _How.read  # an item by its key
+            return _How.read  # the value is an item, found by its key
         if isinstance(around, torch.nn.Module):
             held = (around._parameters, around._buffers, around._modules)
             if name in _modules.OF_EVERY_MODULE or name == "training" or any(name in one for one in held):
@@ -266,9 +268,9 @@ class _Reader:
         return None
 
     def _how_in_class(self, kind: type, name: Any, value: Any) -> _How | None:
-        """How a class's value is compared: all objects share it, or it does not exist."""
+        """How a value in a class is compared. All objects of the class share the value, or it does not exist."""
         if isinstance(value, _CODE) or not isinstance(name, str) or name.startswith("__"):
-            return _How.read  # its code is compared
+            return _How.read  # the class's code is compared
         owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
         if self._is_library(owner.__module__, None):
             return self._how_in_library(value)
@@ -284,7 +286,7 @@ class _Reader:
             return value in self._walker.classes or value in self._reached._classes or self._is_library(value.__module__, None)
         function = _reached_code.function_of(value)
         if function is None:
-            return True  # built-in
+            return True  # the function is built-in
         return id(function) in self._followed() or self._is_library(function.__module__, function.__code__.co_filename)
 
     def _followed(self) -> Mapping[int, Any]:
@@ -301,15 +303,15 @@ def _is_of_named_tuple(scope: Any) -> bool:
 
 
 def value_of(name: str, scope: dict[str, Any]) -> Any:
-    """Returns _ABSENT when the value does not exist, which some guards check."""
+    """The value with this name. Returns _ABSENT when it does not exist, because some guards check that."""
     try:
-        return eval(name, scope)  # Dynamo's own text
+        return eval(name, scope)  # the name is a text that Dynamo wrote
     except Exception:
         return _ABSENT
 
 
 def _helpers() -> dict[str, Any]:
-    """Functions that Dynamo's names may call."""
+    """Functions that the names of Dynamo's sources may call."""
     return dict(getattr(sys.modules.get("torch._dynamo.guards"), "_get_closure_vars", dict)())
 
 
@@ -326,7 +328,7 @@ def _is_namespace(source: Any) -> bool:
 
 
 def _key(source: Any) -> Any:
-    """The attribute or item; None for other sources (a type, a length)."""
+    """The attribute or item that a source names; None for other sources (a type, a length)."""
     for name in ("member", "index", "idx_key"):
         if hasattr(source, name):
             return getattr(source, name)
@@ -340,7 +342,7 @@ _IN_CLASS = re.compile(r"dict\(type\(([^()]*)\)\.__dict__\)\['(\w+)'\]")
 
 
 def words_of(source: Any) -> str:
-    """The source as the user writes it, if that is short: "self.config.width"."""
+    """The source in the words of the user's code, e.g. "self.config.width", if that is short."""
     def root(found: re.Match[str]) -> str:
         name = found[1]
         return name[len("__import_"):].replace("_dot_", ".") if name.startswith("__import_") else name

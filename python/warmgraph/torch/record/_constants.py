@@ -1,6 +1,6 @@
-"""Numbers that the host reads from a tensor while its function is captured. Numbers that depend only on shapes and plain values (reading
-`torch.arange(n)`)
-are the same in every replay. Reading waits for the device, which a capture must not do, so the capture gets the answer's numbers."""
+"""Provides the numbers that the host reads from tensors during a capture. Numbers that depend only on shapes and plain values (reading
+`torch.arange(n)`) are the same in every replay. Reading waits for the device, which a capture must not do, so the capture gets the
+answer's numbers."""
 from __future__ import annotations
 
 import ctypes
@@ -12,16 +12,16 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from warmgraph.torch.read import _libraries, _tensors
 from warmgraph.torch.record import _operators
 
-_READ = torch.ops.aten._local_scalar_dense.default  # item(), bool(), int(), float()
-# They use the sizes of their argument, but not its contents.
+_READ = torch.ops.aten._local_scalar_dense.default  # the operator behind item(), bool(), int() and float()
+# These operators use the sizes of their argument, but not its contents.
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 
 
 class Reads:
-    """The numbers that the host read in the answer, by the operator's number."""
+    """The numbers that the host read during the answer. The key is the number of operators before."""
 
     def __init__(self, asked: _operators.Asked) -> None:
-        self.asked = asked  # of the same answer
+        self.asked = asked  # the operators of the same answer
         self.values: dict[int, Any] = {}
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -33,14 +33,15 @@ class Reads:
 
 
 class Heard:
-    """Runs the operators of a capture and returns the answer's numbers. A tensor is constant if only PyTorch's own operators wrote it, from constants.
-    Other enqueued work (a Triton kernel, a library) may write anywhere: after it nothing is constant."""
+    """Runs the operators of a capture. When the host reads a number from a constant tensor, returns the number that the answer read. A
+    tensor is constant if PyTorch's own operators computed it from constants only. Other enqueued work (a Triton kernel, a library) may
+    write anywhere: after such work no tensor counts as constant."""
 
     def __init__(self, reads: Reads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
         """enqueued: returns a value that changes when the capturing stream gets more work."""
         self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
-        self._number, self._is_same = 0, reads.asked.is_whole  # the capture has requested the same operators as the answer so far
-        self._constant: dict[int, StorageWeakRef] = {}  # by storage; the weak reference keeps the storage's number from being reused
+        self._number, self._is_same = 0, reads.asked.is_whole  # _is_same: the capture requested the same operators as the answer so far
+        self._constant: dict[int, StorageWeakRef] = {}  # by storage; a weak reference, so that the storage's number is not reused
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         texts = self._reads.asked.texts
@@ -60,7 +61,7 @@ class Heard:
         is_ours = getattr(func, "namespace", "") == "aten"
         follows = is_ours and _follows_from_arguments(func, args, kwargs) and (_name(func) in _LIKE or all(map(self._has, given)))
         if not is_ours:
-            self._forget(given)  # a foreign operator's schema may be wrong
+            self._forget(given)  # the schema of a foreign operator may be wrong
         elif not follows:
             self._forget(_operators.written(func, args, kwargs))
         for one in _operators.tensors_in(result if isinstance(result, (list, tuple)) else [result]):
@@ -80,7 +81,7 @@ class Heard:
 
 
 def enqueued_in(device: torch.device) -> Callable[[], Any]:
-    """For Heard: the current position of the stream's capture."""
+    """Returns a function for Heard: it returns the current position of the stream's capture."""
     driver, index = _libraries.driver(), device.index or 0
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     nodes, count = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
@@ -89,7 +90,7 @@ def enqueued_in(device: torch.device) -> Callable[[], Any]:
         stream = torch._C._cuda_getCurrentRawStream(index)
         failed = driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph),
                                                   ctypes.byref(nodes), ctypes.byref(count))
-        return object() if failed else (stream, number.value, *(nodes[i] for i in range(count.value)))  # an object differs from any other
+        return object() if failed else (stream, number.value, *(nodes[i] for i in range(count.value)))  # a new object equals no other value
 
     return state
 
@@ -103,7 +104,8 @@ def _name(func: Any) -> str:
 
 
 def _follows_from_arguments(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether the result depends only on plain arguments: not random, not uninitialised, no references."""
+    """Whether an operator's result depends only on its arguments: it draws no random numbers, leaves nothing uninitialised, and returns no
+    references."""
     if torch.Tag.nondeterministic_seeded in func.tags or "empty" in _name(func) or "resize" in _name(func):
         return False
     return all(map(_is_plain, (*args, *kwargs.values())))

@@ -1,4 +1,4 @@
-"""A copy of a graph, with copies of its results at the end. The original graph is not changed."""
+"""Makes a copy of a graph that copies its results at the end. The original graph is not changed."""
 from __future__ import annotations
 
 import ctypes
@@ -23,13 +23,13 @@ class _Side(ctypes.Structure):
 
 
 class _Memcpy3D(ctypes.Structure):
-    """CUDA_MEMCPY3D (https://docs.nvidia.com/cuda/cuda-driver-api/structCUDA__MEMCPY3D__v2.html)."""
+    """The structure CUDA_MEMCPY3D (https://docs.nvidia.com/cuda/cuda-driver-api/structCUDA__MEMCPY3D__v2.html)."""
 
     _fields_ = [("source", _Side), ("target", _Side), ("width", ctypes.c_size_t), ("height", ctypes.c_size_t), ("depth", ctypes.c_size_t)]
 
 
 class CopiedGraph:
-    """`native`: a CUgraph with the nodes of another one, and the copies after all of them. Belongs to the current context."""
+    """`native`: a CUgraph with the nodes of another graph, followed by the copies of its results. It belongs to the current context."""
 
     def __init__(self, graph: int, copies: Sequence[Copy]) -> None:
         self._driver, handle = _libraries.driver(), ctypes.c_void_p()
@@ -68,7 +68,7 @@ class CopiedGraph:
 
     def _count_of_dependent(self, node: int | None) -> int:
         count, handle = ctypes.c_size_t(), ctypes.c_void_p(node)
-        if hasattr(self._driver, "cuGraphNodeGetDependentNodes_v2"):  # the first version fails for edges with data
+        if hasattr(self._driver, "cuGraphNodeGetDependentNodes_v2"):  # the first version of the function fails for edges with data
             status = self._driver.cuGraphNodeGetDependentNodes_v2(handle, None, None, ctypes.byref(count))
         else:
             status = self._driver.cuGraphNodeGetDependentNodes(handle, None, ctypes.byref(count))

@@ -1,5 +1,5 @@
-"""The same call on other memory: a deep copy of module and arguments with tensors on shadows. Tensors in closures and
-globals are moved themselves for the duration of a capture."""
+"""Makes the same call on other memory: a deep copy of module and arguments, with all tensors on shadows. Tensors in closures and globals
+cannot be copied; they themselves are moved to shadows during a capture."""
 from __future__ import annotations
 
 import contextlib
@@ -29,7 +29,7 @@ def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
 
 
 class MovedTensors:
-    """Each place's tensor on another storage: `of(tensor)`."""
+    """The tensors of all places, on other storages. `of(tensor)` returns the tensor that replaces the original one."""
 
     def __init__(self, places: Sequence[Place], storages: dict[int, Any]) -> None:
         self._leaves: dict[int, torch.Tensor] = {}
@@ -42,7 +42,7 @@ class MovedTensors:
         return self._leaves.get(id(tensor), tensor)
 
     def memo(self) -> dict[int, Any]:
-        """The memo for copy.deepcopy."""
+        """A memo for copy.deepcopy, which makes it use the moved tensors."""
         return dict(self._leaves)
 
     def region(self, region: Region) -> Region:
@@ -51,7 +51,7 @@ class MovedTensors:
 
 
 def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any, dict[int, Any]]:
-    """A deep copy with its tensors moved, and each object's copy by its id. `shared` objects are not copied."""
+    """Returns a deep copy in which the tensors are moved, and the copy of each object by the object's id. `shared` objects are not copied."""
     memo = moved.memo()
     for one in shared:
         memo[id(one)] = one
@@ -64,8 +64,8 @@ def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any,
 
 @contextlib.contextmanager
 def swapped(tensors: Sequence[torch.Tensor], moved: MovedTensors) -> Iterator[None]:
-    """Moves these tensors themselves to their other storages inside the block, for code that copies do not reach. Calls of other threads wait;
-    other uses in between are not permitted."""
+    """Moves these tensors themselves to their other storages inside the block, for code that uses these tensors and not copies. Calls of
+    other threads wait; other uses of the tensors in between are not permitted."""
     if not tensors:
         yield
         return
@@ -79,6 +79,6 @@ def swapped(tensors: Sequence[torch.Tensor], moved: MovedTensors) -> Iterator[No
                     before.append((tensor, own))
             yield
         finally:
-            with torch.no_grad(), contextlib.ExitStack() as restored:  # restore all of them, even if one fails
+            with torch.no_grad(), contextlib.ExitStack() as restored:  # the stack restores all tensors, even if restoring one fails
                 for tensor, own in before:
                     restored.callback(setattr, tensor, "data", own)

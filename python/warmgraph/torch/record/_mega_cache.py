@@ -1,5 +1,5 @@
-"""Stores the results of PyTorch's compiler (its Mega-Cache: graphs, code, autotuning) beside the entries. They are given to PyTorch before a miss
-compiles, and stored again after it (Config.mega_cache). A hit never uses this module.
+"""Stores the results of PyTorch's compiler (its Mega-Cache: graphs, code, autotuning) beside the entries. They are given to PyTorch before
+a miss compiles, and stored again after the miss (Config.mega_cache). A hit never uses this module.
 
 The bytes hold pickles. The library stores them signed, and returns them only with an accepted signature. A failure is logged and counted, and costs
 only a compilation."""
@@ -30,7 +30,8 @@ _SIGNS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE")
 
 @dataclasses.dataclass
 class Counts:
-    """Counters of this process. `handed` and `kept`: number of PyTorch's artifacts; `failures`: each costs one compilation at most."""
+    """Counters of this process. `handed` and `kept`: number of PyTorch's artifacts; `failures`: failed attempts, each of which costs one
+    compilation at most."""
 
     handed: int = 0
     kept: int = 0
@@ -46,7 +47,7 @@ class Carrier:
 
     def __init__(self, cache: Cache, facts: Mapping[str, str]) -> None:
         self._cache, self._facts = cache, facts
-        self._known: set[tuple[str, str]] = set()  # names of stored artifacts
+        self._known: set[tuple[str, str]] = set()  # the names of the artifacts that are stored
         self._is_handed, self._lock = False, threading.Lock()
 
     def hand_over(self) -> None:
@@ -81,8 +82,8 @@ def _names_of(info: Any) -> set[tuple[str, str]]:
 
 
 def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]) -> tuple[bytes, set[tuple[str, str]]] | None:
-    """(bytes, names); None when nothing is new. A second save in one process contains each kind twice, and PyTorch reads only the
-    last (2.11); so all artifacts are written again, each kind once. Other versions without this interface save normally."""
+    """Returns (bytes, names), or None when no artifact is new. When a process saves twice, PyTorch 2.11 writes each kind twice, and reads
+    only the last one; so all artifacts are written again, each kind once. Other versions without this interface save normally."""
     from torch.compiler import _cache
 
     manager: Any = getattr(_cache, "CacheArtifactManager", None)
@@ -95,7 +96,7 @@ def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]
         return None
     try:
         before = kept()
-    except errors.Error:  # damaged, or signed by another key: it is replaced
+    except errors.Error:  # the stored bytes are damaged, or signed with another key: they are replaced
         before = None
     there = (manager.deserialize(before) if before is not None else None) or {}
     every = {(one.type(), one.key): one for group in there.values() for one in group} | mine
@@ -107,7 +108,7 @@ def _all_artifacts(kept: Callable[[], bytes | None], known: set[tuple[str, str]]
 
 
 def facts_of(model: str, device: torch.device) -> dict[str, str]:
-    """The facts by which artifacts are found. PyTorch checks more itself, and misses when it differs."""
+    """The facts by which artifacts are found. PyTorch itself checks further properties, and compiles when one differs."""
     on_gpu = device.type == "cuda"
     return {"model": model, "torch": str(torch.__version__), "torch.git": str(torch.version.git_version), "cuda": str(torch.version.cuda),
             "triton": _installed_code.version_of("triton"), "python": _installed_code.python_version(), "machine": platform.machine(),
@@ -117,7 +118,7 @@ def facts_of(model: str, device: torch.device) -> dict[str, str]:
 
 @contextlib.contextmanager
 def around(wrapped: CachedFunction, device: torch.device, policy: str) -> Iterator[None]:
-    """Surrounds a miss that compiles."""
+    """Surrounds a miss that compiles: gives the artifacts to PyTorch before it, and stores new ones after it."""
     if not wrapped.options.config.mega_cache or policy in ("off", "no_compile", "require_hit"):
         yield
         return
@@ -142,14 +143,14 @@ def _carrier_of(wrapped: CachedFunction, device: torch.device) -> Carrier:
 
 
 def _signs(wrapped: CachedFunction) -> bool:
-    """Without a signing key the artifacts are only read."""
+    """Whether artifacts can be signed. Without a signing key they are only read."""
     return bool(wrapped.options.config.sign_with_file) or any(os.environ.get(name) for name in _SIGNS)
 
 
 def _tried(doing: str, do: Callable[[], Any]) -> Any:
     try:
         return do()
-    except Exception as error:  # the call goes on without it
+    except Exception as error:  # the call goes on without the artifacts
         counts.failures += 1
         counts.last_failure = f"{doing}: {error}"
         _log.warning("%s", counts.last_failure)
@@ -158,7 +159,7 @@ def _tried(doing: str, do: Callable[[], Any]) -> Any:
 
 
 def summary() -> str:
-    """One line; "" when nothing happened."""
+    """One line with the counters; "" when all are zero."""
     if counts == Counts():
         return ""
     failures = f", {counts.failures} failures, the last: {counts.last_failure}" if counts.failures else ""

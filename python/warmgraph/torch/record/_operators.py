@@ -1,4 +1,5 @@
-"""Shows the operators that a thread calls to observers, each before it runs: for what it requests, what it writes, and its stream."""
+"""Shows each operator that a thread calls to observers before it runs. They note which kernels it requests and which tensors it writes, and
+check its stream."""
 from __future__ import annotations
 
 import ctypes
@@ -13,14 +14,14 @@ from warmgraph import errors
 from warmgraph.torch.read import _libraries, _tensors
 
 CURE = "a replay would lack that work. Enqueue it in the current stream, or in one that waits for it (wait_stream) and is joined again"
-# (operator, arguments by position, arguments by name)
+# The arguments of an observer: (operator, arguments by position, arguments by name).
 Show = Callable[[Any, Sequence[Any], "dict[str, Any]"], None]
-Run = Callable[[Any, Sequence[Any], "dict[str, Any]"], Any]  # the same arguments; returns the operator's result
-# With an older PyTorch's modes, compiled code would run uncompiled.
+Run = Callable[[Any, Sequence[Any], "dict[str, Any]"], Any]  # gets the same arguments, and returns the operator's result
+# Without this, compiled code would run uncompiled inside such a mode (older PyTorch).
 LEAVES_COMPILED_CODE = hasattr(TorchDispatchMode, "ignore_compile_internals")
 _MOST_ASKED = 200_000  # the most operators whose texts are kept
 PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
-_ITSELF = torch.Tensor.__torch_dispatch__  # of subclasses that leave operators to PyTorch
+_ITSELF = torch.Tensor.__torch_dispatch__  # this function belongs to subclasses that leave their operators to PyTorch
 _IS_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
@@ -33,8 +34,8 @@ class Shown(TorchDispatchMode):
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """PyTorch's own switch: compiled code that the function calls stays compiled. Without it, the code would run uncompiled, at first here,
-        always."""
+        """PyTorch's own switch: compiled code that the function calls stays compiled. Without the switch this code would always run
+        uncompiled when its first call is inside such a mode."""
         return True
 
     def __init__(self, shows: Sequence[Show], run: Run) -> None:
@@ -47,7 +48,7 @@ class Shown(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if any(one.__torch_dispatch__ is not _ITSELF for one in types):  # such a subclass calls its own operators, which are shown
+        if any(one.__torch_dispatch__ is not _ITSELF for one in types):  # the subclass calls other operators itself, and these are shown
             return NotImplemented
         named = kwargs or {}
         for show in self._shows:
@@ -56,22 +57,24 @@ class Shown(TorchDispatchMode):
 
 
 class _ShownBesideDynamo(Shown):
-    """With Dynamo imported, a layer that it decided not to compile runs with its frame evaluation, which must not compile this mode."""
+    """The same after Dynamo was imported. A layer that Dynamo decided not to compile then runs with Dynamo's frame evaluation, which must
+    not compile this mode."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return True
 
-    __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks it up in the class itself
+    __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks this name up in the class itself
 
 
 def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The Run for contexts that only observe."""
+    """Runs the operator without a change. For contexts that only observe."""
     return func(*args, **kwargs)
 
 
 def shown_to(*shows: Show, run: Run = as_it_is) -> Any:
-    """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions would be compiled again in it."""
+    """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions would be compiled again
+    inside this context."""
     return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows, run)
 
 
@@ -93,7 +96,7 @@ def tensors_in(values: Iterator[Any] | Sequence[Any]) -> Iterator[torch.Tensor]:
 
 
 class Asked:
-    """The operators' texts with their attributes: two runs with the same list requested the same kernels."""
+    """The list of requested operators, as texts with their attributes. Two runs with the same list requested the same kernels."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -105,7 +108,7 @@ class Asked:
             self.texts.append(text_of(func, args, kwargs))
 
     def difference(self, other: Asked) -> str:
-        """Describes the first operator that differs in `other`; "" when none does."""
+        """Describes the first operator that differs in `other`; "" when all are equal."""
         for number, (was, now) in enumerate(zip(self.texts, other.texts)):
             if was != now:
                 return f"operator {number} was {was}, and is {now}"
@@ -134,8 +137,9 @@ def _attribute(value: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def _written_by(func: Any) -> tuple[tuple[int, str], ...]:
-    """(position, name) of the arguments that an operator writes. Normalisations write running statistics, although their schemas do not say so."""
-    if not hasattr(func, "_schema"):  # higher-order: its writes appear in the tensors' versions
+    """Returns (position, name) of the arguments that an operator writes. Normalisations write running statistics, although their schemas do
+    not say so."""
+    if not hasattr(func, "_schema"):  # a higher-order operator; its writes appear in the tensors' versions
         return ()
     return tuple((i, one.name) for i, one in enumerate(func._schema.arguments)
                  if one.alias_info is not None and one.alias_info.is_write or one.name.startswith("running_"))
@@ -150,16 +154,17 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[
 # --- Operators that must not run in a capture
 
 
-# They fail in a capture. An eigenvalue decomposition then leaves its library's handle unusable for later calls (cuSOLVER of CUDA 13.0).
+# These operators fail in a capture. A failed eigenvalue decomposition also leaves its library's handle unusable for later calls (cuSOLVER
+# of CUDA 13.0).
 _NOT_CAPTURABLE = {"aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::linalg_lstsq", "aten::linalg_ldl_factor_ex"}
-# Texts of errors that are not a library's: CUDA's errors about captures and memory.
+# An error with one of these texts is CUDA's (about captures or memory), and not a library's.
 _OF_CAPTURES = ("captur", "out of memory")
 _MOST_FAILED = 1024
-_failed: set[str] = set()  # operators with their attributes in which a library failed in a capture of this process
+_failed: set[str] = set()  # operators, with their attributes, for which a library failed in a capture of this process
 
 
 def expect_capturable(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """For shown_to, within a capture: refuses operators, by name, that may leave a library unusable."""
+    """For shown_to, within a capture: refuses operators (by name) that may make a library unusable."""
     name = func._schema.name if hasattr(func, "_schema") else ""
     if name in _NOT_CAPTURABLE or _failed and _text_with_devices(func, args, kwargs) in _failed:
         raise errors.NotRecordable(f"it calls {func}, which {'failed in a capture before' if name not in _NOT_CAPTURABLE else 'cannot be captured'} "
@@ -195,14 +200,14 @@ class InCapture:
             raise errors.NotRecordable(f"it enqueues {func} in {_stream_text(stream)} of cuda:{index}, which is not captured with it: {CURE}")
 
     def _capture_of(self, stream: int) -> int | None:
-        """The number of the capture that the stream is part of. The legacy stream is never part of a capture."""
+        """The number of the capture to which the stream belongs. The legacy stream never belongs to a capture."""
         status, number = ctypes.c_int(), ctypes.c_uint64()
         failed = self._driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None) if stream else 1
         return number.value if failed == 0 and status.value == _IS_CAPTURING else None
 
 
 def _device_of(args: Sequence[Any], kwargs: dict[str, Any]) -> int | None:
-    """The device in whose current stream it enqueues; None: it runs on the host."""
+    """The device in whose current stream an operator enqueues its work; None if it runs on the host."""
     for one in tensors_in([*args, *kwargs.values()]):
         if one.device.type == _tensors.DEVICE_TYPE:
             return one.device.index or 0
@@ -215,7 +220,7 @@ def _device_of(args: Sequence[Any], kwargs: dict[str, Any]) -> int | None:
 
 @functools.lru_cache(maxsize=None)
 def _only_looks(func: Any) -> bool:
-    """Whether it only makes another view of a tensor, and enqueues nothing."""
+    """Whether an operator only makes another view of a tensor, and enqueues nothing."""
     return bool(getattr(func, "is_view", False))
 
 

@@ -1,4 +1,4 @@
-"""A miss: the answer, two captures, and their adoption."""
+"""Handles a miss: answers the call, captures it twice, and stores the graph."""
 from __future__ import annotations
 
 import contextlib
@@ -22,11 +22,11 @@ from warmgraph.torch.replay._torch_call import TorchCall
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
 _T = TypeVar("_T")
-lock = threading.RLock()  # one recording at a time, because of captures, generators, swapped tensors
+lock = threading.RLock()  # allows one recording at a time, because captures, generators and swapped tensors belong to the process
 
 
 class Written(Exception):
-    """No capture of another process was found: this one's capture was written for the next process. `graph`: the capture, whose
+    """The folder had no capture of another process, so this process's capture was written for the next process. `graph`: the capture, whose
     replays write `result`; None when PyTorch must capture again with the caller's random numbers."""
 
     def __init__(self, folder: str, graph: _capture.Capture | None, result: Any) -> None:
@@ -39,7 +39,7 @@ class NextTime(Exception):
 
 
 class Chance(enum.Enum):
-    """Coincidences after which new captures may be accepted."""
+    """Random coincidences that refuse a recording. After one of them, new captures may be accepted."""
 
     neighbours = "two ranges moved together"
     number = "a stale or small number looks like an address of live memory"
@@ -53,7 +53,7 @@ def chance_of(refusal: errors.NotRecordable) -> Chance | None:
 
 
 class Recorded(Protocol):
-    """The function that is recorded (_torch_function.TorchFunction)."""
+    """The functions that a recording needs from the recorded function (_torch_function.TorchFunction)."""
 
     captures: str | None
     is_shown_none: bool
@@ -80,31 +80,32 @@ class Recording:
         self._seed, self._offset = self._generator.initial_seed(), self._generator.get_offset()
         self._start = _answers.Start(call.regions)
         self._is_shown = False  # whether the answer's operators were shown
-        self._as_answered = "no"  # "yes": captures get the answer's result of _capture.asked
-        self._has_asked = False  # whether a capture asked
+        self._as_answered = "no"  # "yes": in a capture, _capture.asked returns what it returned in the answer
+        self._has_asked = False  # whether a capture asked if its stream is capturing
 
     def answer(self) -> Any:
-        """The call's own result, on the caller's memory. Internal errors must not occur in it."""
+        """The call's own result, computed on the caller's memory. No internal error may occur here."""
         with torch.no_grad():
             self._result = self._answered()
         return self._result
 
     def _answered(self) -> Any:
-        """The function's result. First copies the memory that it writes: by operators if they are shown, else small regions and known writes."""
+        """Runs the function. Before it writes memory, the earlier contents are copied: if its operators are shown, when an operator writes;
+        if not, small regions and regions that an earlier call wrote are copied first."""
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
         with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
-        """Raises Differs if a capture wrote tensors since these versions that the answer did not write."""
+        """Raises Differs if a capture wrote tensors that the answer did not write. `versions`: the tensors' versions before the capture."""
         left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
         for place, before in zip(self._call.places, versions):
             if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
                 raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which the call itself did not write")
 
     def _notice(self) -> None:
-        """Notes the answer's writes and random draws."""
+        """Notes which memory the answer wrote, and how many random numbers it drew."""
         call = self._call
         self._draws = self._generator.get_offset() - self._offset
         if self._draws < 0 or self._generator.initial_seed() != self._seed:
@@ -120,7 +121,7 @@ class Recording:
         self._expect_kept(call.regions)
 
     def _expect_kept(self, regions: Sequence[Region]) -> None:
-        """Raises if the earlier contents of written memory are not known."""
+        """Raises an error if the earlier contents of memory that the answer wrote are not known."""
         if self._start.problem:
             raise errors.NotRecordable(self._start.problem)
         counted = {id(place.tensor) for place, (before, _) in zip(self._call.places, self._before) if before is not None}
@@ -131,8 +132,8 @@ class Recording:
         self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """(entry, metadata, the generator's words). Raises the reason why it cannot; the caller's objects are restored. Requires
-        the lock: no tensor is moved away for another recording."""
+        """Stores the recording, and returns (entry, metadata, the generator's words). If it cannot, it raises an error with the reason, and
+        the caller's objects are restored. REQUIRES: `lock`, so that no tensor is moved away for another recording."""
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
@@ -142,12 +143,12 @@ class Recording:
         if why:
             raise errors.NotRecordable(why)
         torch.cuda.synchronize(call.device)
-        with self._start.there():  # the library runs the captured graph and the restored one from there
+        with self._start.there():  # from these contents, the library runs the captured graph and the restored graph
             return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
-        """Handles a function that behaves differently when its stream captures: captures it again, and returns the answer's result to its question.
-        The new capture is compared with the answer as before."""
+        """Handles a function that behaves differently when its stream captures: captures it again, and lets it believe that its stream does
+        not capture, as in the answer. The new capture is compared with the answer as before."""
         try:
             return adopt()
         except _answers.Differs as differs:
@@ -194,7 +195,7 @@ class Recording:
         return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
 
     def judge_of(self, results: Sequence[_answers.Given], difference: Callable[[], str] | None) -> _answers.Judged:
-        """`results`: without the memory that the answer wrote in place."""
+        """A judge for `results` and for the memory that the answer wrote in place, which `results` does not have."""
         given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
         return _answers.Judged([one for one in given if one.answer.numel()], difference)
 
@@ -203,7 +204,8 @@ class Recording:
 
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
                 first: FirstCapture) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
-        """Adopts with another process's capture. None: it proves nothing, and this process must capture on other memory itself."""
+        """Stores the graph with the help of another process's capture. Returns None if that capture proves nothing; then this process must
+        make a second capture on other memory."""
         try:
             return self._adopt(given, metadata, text, first, folder)
         except errors.NotFound as nothing:
@@ -211,7 +213,8 @@ class Recording:
         except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
             _log.info("'%s' is captured again at other addresses: %s", given.name, error)
             return None
-        # No run is compared with the answer here; only the adoption may run it, because it checks that the graph touches only declared memory.
+        # A capture that is written for another process was not compared with the answer: only the store may run a graph, because it first
+        # checks that the graph touches only declared memory. So at least the operators must be the same.
         difference = "" if self._function.is_compiled else self._difference(first) if self._is_shown else "its operators are not known"
         if difference:
             _log.info("the capture of '%s' is not written for other processes, because it may do other work than the call itself (%s)", given.name, difference)
@@ -237,7 +240,7 @@ class Recording:
 
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture,
                second: SecondCapture | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """`second`: a folder with other processes' captures, or this process's second capture."""
+        """Stores the graph. `second`: a folder with captures of other processes, or this process's second capture."""
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         names, sizes = _names_and_sizes(full)
         captures = (_described_capture(first, names, sizes),
@@ -254,7 +257,7 @@ class Recording:
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
-        """Captures the function, and copies of its results to the outputs. asked: receives the requested operators."""
+        """Captures the function, and copies of its results into the outputs. asked: receives the operators that the function requests."""
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
@@ -269,7 +272,7 @@ class Recording:
         return self.captured(work, self._draws != 0)
 
     def over(self, *shows: _operators.Show) -> Any:
-        """A context for captured work, inside the capture."""
+        """A context for work inside a capture. It shows the operators to the observers."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
@@ -284,7 +287,7 @@ class Recording:
         """Captures `work`. Raises NotRecordable when the host did more than enqueue."""
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
-        # Compiled code guards on that function.
+        # Not for compiled code, because it guards on the function that `asked` replaces.
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
         with elsewhere, _capture.host_random() as drawn, asking as asks:
             try:
@@ -297,7 +300,7 @@ class Recording:
                                        "as tensors, or draw them on the device")
         if _operators.compiled_graphs() != compiled_before:
             captured.close()
-            if self._is_shown:  # while operators are shown, PyTorch compiles nothing
+            if self._is_shown:  # operators are shown, so PyTorch compiles nothing, and the check is not needed
                 self._function.is_shown_none = True
                 raise NextTime("PyTorch compiles a function that it calls: its operators are not watched from the next call on, and that call is recorded")
             raise errors.NotRecordable("PyTorch compiled it again during the capture, because a value that it depends on changed "
@@ -321,7 +324,7 @@ class FirstCapture:
             raise
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states] + self.capture.words
-        self.is_given_away = False  # another object replays it
+        self.is_given_away = False  # whether another object replays this capture and must close it
 
     def close(self) -> None:
         if not self.is_given_away:
@@ -329,7 +332,7 @@ class FirstCapture:
 
 
 class SecondCapture:
-    """The capture on other memory: a copy of module and arguments, each storage on a shadow."""
+    """The capture on other memory: a copy of module and arguments, with each storage on a shadow."""
 
     def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
         call = recording._call
@@ -385,5 +388,5 @@ def _extent(output: _outputs.Output) -> int:
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """How often it was written; None when writes are not counted."""
+    """How often a tensor was written; None when its writes are not counted."""
     return None if tensor.is_inference() else tensor._version

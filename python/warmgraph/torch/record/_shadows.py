@@ -1,6 +1,6 @@
 """Addresses for a second capture that need no memory: ranges that map one small piece of memory many times.
 
-A capture reads nothing, so ranges may share memory. Nothing may run on such memory.
+A capture reads no memory, so the ranges may share memory. No kernel may run on them.
 """
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from warmgraph import errors
 from warmgraph.torch.read import _libraries
 
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
-_LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
-_MAPPINGS = 64  # approximate number of mappings of one shadow; each takes 25 us
-_HIGH = 1 << 44  # addresses of the processor below 2^46 are rarely used (backends/cuda/NOTES.md)
-_WISHES = 32  # attempts; driver 580 grants one in four
-_LOW = 512  # an address keeps its value modulo this, and so its alignment
+_LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes of the smallest and the largest piece of memory
+_MAPPINGS = 64  # the approximate number of mappings that one shadow needs; each takes 25 us
+_HIGH = 1 << 44  # the shadows' addresses begin here: a processor rarely uses addresses from here to 2^46 (backends/cuda/NOTES.md)
+_WISHES = 32  # attempts to get a range at a chosen address; driver 580 grants one in four
+_LOW = 512  # a shadow's address is equal to the original address modulo this number, so the alignment is the same
 
 
 class _Location(ctypes.Structure):
@@ -26,14 +26,14 @@ class _Location(ctypes.Structure):
 
 
 class _Properties(ctypes.Structure):
-    """CUmemAllocationProp."""
+    """The driver's structure CUmemAllocationProp."""
 
     _fields_ = [("type", ctypes.c_int32), ("handle_types", ctypes.c_int32), ("location", _Location), ("metadata", ctypes.c_void_p),
                 ("flags", ctypes.c_uint8 * 8)]
 
 
 class _Access(ctypes.Structure):
-    """CUmemAccessDesc."""
+    """The driver's structure CUmemAccessDesc."""
 
     _fields_ = [("location", _Location), ("flags", ctypes.c_int32)]
 
@@ -47,15 +47,15 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 class _Range:
-    """A range for torch.as_tensor."""
+    """A range of addresses in a form that torch.as_tensor accepts."""
 
     def __init__(self, pointer: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 3}
 
 
 class Shadows:
-    """`storages`: one for each range (pointer, bytes), at its own address. The distances to the originals all differ.
-    Requires a current CUDA context of `device`; a tensor on the device makes one."""
+    """Reserves and maps the shadows. `storages`: for each range (pointer, bytes) a storage at a new address. The distances from the
+    originals all differ. Requires a current CUDA context of `device`; making a tensor on the device makes a context."""
 
     def __init__(self, device: torch.device, ranges: Sequence[tuple[int, int]]) -> None:
         self._device = device.index or 0
@@ -89,7 +89,8 @@ class Shadows:
             at += size + self._unit * (1 + count % 7)
 
     def _reserve(self) -> int:
-        """Reserves high addresses: near the driver's own first addresses (0x302000000), two small neighbouring numbers look like an address."""
+        """Reserves high addresses. Near the driver's own first addresses (0x302000000), two small neighbouring numbers could look like an
+        address."""
         random = secrets.SystemRandom()
         for _ in range(_WISHES):
             wish = random.randrange(_HIGH, 4 * _HIGH - self._size, self._unit)
@@ -117,7 +118,7 @@ class Shadows:
         return max(unit.value, 4096)
 
     def _chunk(self, wanted: int) -> tuple[int, ctypes.c_uint64]:
-        """(bytes, handle) of a piece of memory, at most this large."""
+        """Makes a piece of memory of at most `wanted` bytes. Returns (bytes, handle)."""
         size = self._rounded(min(max(1 << max(wanted // _MAPPINGS, 1).bit_length() - 1, _LEAST_CHUNK), _LARGEST_CHUNK))
         while size not in self._chunks:
             handle, properties = ctypes.c_uint64(), self._properties()

@@ -1,4 +1,5 @@
-"""Detects work that a capture's thread enqueues in a stream that does not capture: it runs at once, and is missing in the graph."""
+"""Detects work that a capturing thread enqueues in a stream that does not capture. Such work runs at once, and would be missing in the
+graph."""
 from __future__ import annotations
 
 import contextlib
@@ -14,9 +15,8 @@ from warmgraph.torch.replay import _launching
 
 @contextlib.contextmanager
 def refused(device: torch.device) -> Iterator[None]:
-    """Refuses such work of any kind within a capture: kernels of compiled code, of Triton and of libraries. These have already run when it is detected;
-    PyTorch's operators
-    are checked before they run (_operators.py)."""
+    """Refuses such work of any kind within a capture: kernels of compiled code, of Triton and of libraries. Such work has already run when
+    it is detected; PyTorch's operators are checked before they run (_operators.py)."""
     index, lib = device.index or 0, library()
     watch = lib.made("wg_stream_watch", _launching.stream_of(_launching.device_of(index), index))
     try:

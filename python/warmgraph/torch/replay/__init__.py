@@ -1,1 +1,1 @@
-"""Binds a call to an entry and launches it; later calls; preloading before the first call."""
+"""Binds a call to an entry and launches it; tests and launches later calls; preloads entries before the first call."""

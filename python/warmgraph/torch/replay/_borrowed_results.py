@@ -1,5 +1,5 @@
-"""Borrowed results (`borrow=True`): memory that belongs to an entry, which each call writes. A call's results become stale
-when the next call overwrites them; using them then raises an error."""
+"""Implements borrowed results (`borrow=True`): each call writes its results into memory that belongs to the entry. When the next call
+overwrites them, the earlier results become stale, and using them raises an error."""
 from __future__ import annotations
 
 import contextlib
@@ -15,7 +15,7 @@ _NEEDED = ("_construct_storage_from_data_pointer", "_set_storage_data_ptr_access
 
 
 def is_possible() -> bool:
-    """Whether this PyTorch can mark a storage's memory as gone."""
+    """Whether this PyTorch can mark a storage's memory as invalid."""
     return all(hasattr(torch._C, name) for name in _NEEDED)
 
 
@@ -31,11 +31,11 @@ class Loan:
         self._making = threading.Lock()
         self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None for an empty result
         self._calls = 0
-        self._lent: list[Any] = []  # storages of the last call
+        self._lent: list[Any] = []  # the storages of the last call's results
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
-        """The memory that a launch writes; the same for all threads."""
+        """The memory that a launch writes. It is the same for all threads."""
         with self._making:
             if self._memory is None:
                 made = [one.made(self._device) for one in self._declared]
@@ -44,16 +44,16 @@ class Loan:
             return self._memory
 
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of each result."""
+        """The range (start, end) of each result."""
         return [(one.data_ptr(), one.data_ptr() + _tensors.extent(one)) for one in self.memory() if one.numel()]
 
     def overlaps(self, ranges: Iterable[tuple[int, int]]) -> bool:
-        """Whether a call's ranges overlap the memory. Such a call gets other memory, because a graph must not write its inputs."""
+        """Whether one of the call's ranges overlaps this memory. Such a call gets other memory, because a graph must not write its inputs."""
         own = self.ranges()
         return any(start < end and first < end and start < last for start, end in ranges for first, last in own)
 
     def lend(self) -> list[torch.Tensor]:
-        """The tensors of the launched call. The previous call's tensors become stale."""
+        """Returns the tensors for the launched call. The previous call's tensors become stale."""
         self._calls += 1
         self._end(f"whose memory call {self._calls} has overwritten")
         self._use_on_this_stream()
@@ -69,13 +69,13 @@ class Loan:
     def _end(self, why: str) -> None:
         lent, self._lent = self._lent, []
         for storage in lent:
-            if torch._C._storage_Use_Count(storage._cdata) > 1:  # used outside this list
+            if torch._C._storage_Use_Count(storage._cdata) > 1:  # an object outside this list uses the storage
                 torch._C._set_storage_data_ptr_access_error_msg(
                     storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() results that are needed for "
                                     "longer, or leave out borrow=True")
 
     def _use_on_this_stream(self) -> None:
-        """Tells PyTorch's allocator about this stream, because it reuses freed memory in the stream that allocated it without waiting for others."""
+        """Reports this stream to PyTorch's allocator: otherwise the allocator reuses freed memory without waiting for work in this stream."""
         if self._device.type != "cuda":
             return
         raw = torch._C._cuda_getCurrentRawStream(self._device.index or 0)

@@ -1,4 +1,4 @@
-"""A loaded entry, bound to a call's memory."""
+"""Binds a loaded entry to a call's memory."""
 from __future__ import annotations
 
 import contextlib
@@ -19,15 +19,15 @@ class TorchVariant:
 
     function: _entry.Entry
     metadata: _outputs.Metadata
-    words: torch.Tensor | None  # the generator's seed and offset, if it draws
-    loan: _borrowed_results.Loan | None = None  # its results, if they are borrowed
+    words: torch.Tensor | None  # the generator's seed and offset, if the function draws random numbers
+    loan: _borrowed_results.Loan | None = None  # the memory of its results, if they are borrowed
 
 
 class BoundCall:
     """A variant bound to one call's memory, with its own or borrowed outputs. It may be launched several times."""
 
     def __init__(self, call: TorchCall, variant: TorchVariant, states: list[int] | None = None) -> None:
-        """states: the addresses of the call's states, if the caller has just read them."""
+        """states: the current addresses of the call's states, if the caller has just read them."""
         self._call: TorchCall | None = call
         self.variant, self.device = variant, call.device
         self.loan = variant.loan
@@ -35,13 +35,13 @@ class BoundCall:
             self.loan = None
         self.outputs = self._memory()
         self._results = self.outputs
-        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, original)
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, original) for each input that was copied
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
         self.states = (states or [region.pointer for region in call.states]) + word_pointers(variant.words)
 
     def _memory(self) -> list[torch.Tensor]:
-        """The memory of its outputs."""
+        """The memory of the outputs."""
         return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
 
     def launch(self) -> None:
@@ -60,7 +60,7 @@ class BoundCall:
         return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)
 
     def last_result(self) -> Any:
-        """result(); then releases the call."""
+        """The same as result(); afterwards the call is released."""
         try:
             return self.result()
         finally:
@@ -72,7 +72,8 @@ class BoundCall:
         return self._call
 
     def _pointer(self, region: Region) -> int:
-        """The address of an input; of a copy, if it is only read and less aligned than the kernels need (e.g. a row of a batch)."""
+        """The address of an input. If the input is only read and less aligned than the kernels need (e.g. a row of a batch), it is copied,
+        and this is the address of the copy."""
         pointer = region.pointer
         if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
             return pointer
@@ -88,5 +89,5 @@ def word_pointers(words: torch.Tensor | None) -> list[int]:
 
 
 def words_of_generator(device: torch.device) -> torch.Tensor:
-    """Two states for a replay, each aligned like the recording's."""
+    """Two states for a replay (seed and offset), with the same alignment as in the recording."""
     return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)

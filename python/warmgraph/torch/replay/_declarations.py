@@ -1,4 +1,4 @@
-"""Declares a call to the library."""
+"""Makes the declaration of a call for the library."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +14,7 @@ from warmgraph.torch.replay._regions import Region
 
 def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Sequence[int], text: str = "",
               outputs: Sequence[torch.Tensor] = ()) -> _entry.Declaration:
-    """Adds the parts of the declaration that only the metadata has. `outputs`: the output tensors, for an adoption."""
+    """Adds the parts that only the metadata has to a declaration. `outputs`: the output tensors, if a recording is stored."""
     declared = [one for one in metadata.outputs if has_elements(one)]
     pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
     decls = [output_decl(one, pointer) for one, pointer in zip(declared, pointers)]

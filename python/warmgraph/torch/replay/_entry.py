@@ -1,4 +1,4 @@
-"""The library's function for one variant of a call: found, loaded or adopted through the C interface, and launched."""
+"""Finds, loads, stores and launches the library's function for one variant of a call, through the C interface."""
 from __future__ import annotations
 
 import array
@@ -17,8 +17,8 @@ from warmgraph.core.binding._library import Handle, array_of, kind_of, library
 from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata, report_of
 from warmgraph.reading import _native_snapshots
 
-FLAT = 256  # the base of CUDA's addresses
-# Formats of struct.pack for structures of the C interface; texts and numbers by address.
+FLAT = 256  # the base that all addresses of CUDA memory get in the C interface
+# Formats of struct.pack for structures of the C interface. Texts and arrays are addresses.
 _TENSOR, _LAYOUT, _STATE, _ARG = "PiIP", "PiIPP", "PQQQi", "PiiQQQPPQQ"
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 _WORD = 8  # bytes of an address
@@ -26,8 +26,8 @@ _WORD = 8  # bytes of an address
 
 @dataclasses.dataclass
 class Decl:
-    """An input, output or state. `strides`: None when it is contiguous. Never modified: its C structures are made once
-    and kept, because a table's graphs share one model's states."""
+    """An input, output or state. `strides`: None when it is contiguous. An instance is never modified: its C structures are made once and
+    kept, because a table's graphs share one model's states."""
 
     name: str
     dtype: str
@@ -61,9 +61,9 @@ class Declaration:
     version: str
     metadata: str = ""
     strict: bool = False
-    keeps_undeclared: bool = True  # libraries' memory is stored as constants (docs/adoption.md)
-    part: tuple[int, int] | None = None  # for adopting a pair's half: (its recording id, 0 forward or 1 backward)
-    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds of facts
+    keeps_undeclared: bool = True  # memory of libraries is stored as constants (docs/adoption.md)
+    part: tuple[int, int] | None = None  # for storing one half of a pair: (the recording's id, 0 for forward or 1 for backward)
+    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # the facts in C, made once for all calls
 
 
 def memory(pointer: int, nbytes: int) -> Any:
@@ -75,24 +75,24 @@ def _address_of(data: bytes) -> int:
 
 
 def _texts(values: list[str]) -> tuple[Any, list[int]]:
-    """(the object that holds the memory, the address of each text)."""
+    """Returns (the object that holds the memory, the address of each text)."""
     if _native_snapshots.is_possible():
         return values, _native_snapshots.text_addresses(values)
     text = "\0".join(values)
-    memory_of_all = text.encode()  # has a zero at its end
+    memory_of_all = text.encode()  # Python adds a zero at the end
     lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
     ends = itertools.accumulate(lengths, initial=_address_of(memory_of_all))
-    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # each text is followed by a zero
+    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # plus the index of each text, because a zero follows each text
 
 
 def _rows(kind: Any, members: str, rows: Sequence[Sequence[int]]) -> tuple[Any, bytes]:
-    """(an array of a C structure, its memory). A model has hundreds of rows: a Python object for each field would take as long as a
-    look-up, and a type for each length a fifth of that."""
+    """Returns (an array of a C structure, its memory). A model has hundreds of rows. Making a Python object for each field would take as
+    long as a look-up; making a type for each array length would take a fifth of that."""
     data = struct.pack(f"@{members * len(rows)}0P", *itertools.chain.from_iterable(rows))
     return ctypes.cast(ctypes.c_char_p(data), ctypes.POINTER(kind)) if rows else None, data
 
 
-# (the members of a wg_layout, the memory that they point to)
+# (the members of a wg_layout, the objects that hold the memory that they point to)
 _Layout = Tuple[Tuple[int, int, int, int, int], Any]
 
 
@@ -112,13 +112,13 @@ def _layouts(decls: Sequence[Decl]) -> list[_Layout]:
 def _raw_facts(given: Declaration) -> Any:
     if not given.raw_facts:
         kept, addresses = _texts(list(itertools.chain.from_iterable(given.facts.items())))
-        rows = array.array("Q", addresses)  # a row has only two texts
+        rows = array.array("Q", addresses)  # two addresses for each row (wg_key_value), so an array suffices
         given.raw_facts.extend((ctypes.cast(rows.buffer_info()[0], ctypes.POINTER(_c.wg_key_value)), rows, kept))
     return given.raw_facts[0]
 
 
 def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
-    """A wg_function_spec, and the objects that must live until the call that takes it ends."""
+    """A wg_function_spec, and the objects that must stay alive until the C function that gets it returns."""
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=int(given.keeps_undeclared),
                               metadata=given.metadata.encode() if given.metadata else None)
@@ -145,7 +145,7 @@ def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
 
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:
-    """The metadata of the entry for these inputs, states and facts; None: not found."""
+    """The metadata of the entry for these inputs, states and facts; None if there is no such entry."""
     raw, keep = raw_spec(given)
     text = found_metadata(cache, device, raw)
     del keep
@@ -154,7 +154,7 @@ def found(cache: Cache, device: Device, given: Declaration) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Captured:
-    """A graph and the memory of its capture: (name, pointer, bytes)."""
+    """A captured graph and its memory. `regions` and `scratch` have (name, pointer, bytes)."""
 
     native: int
     regions: Sequence[tuple[str, int, int]]
@@ -177,19 +177,19 @@ def _raw_capture(one: Captured) -> tuple[Any, Any]:
 
 
 class Judge(Protocol):
-    """Compares the adopted graph with the function's results (see wg_adoption.answer). An exception refuses the graph."""
+    """Compares the graph's results with the function's (see wg_adoption.answer). An exception refuses the graph."""
 
     def after_run(self) -> None: ...
 
     def agreement(self) -> str: ...
 
 
-# wg_adoption.answer with the text as an address, because ctypes copies a char* for a callback.
+# The type of wg_adoption.answer, but with an address as the text: for a char*, ctypes would give the callback a copy.
 _ANSWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
 
 
 class _Asked:
-    """wg_adoption.answer for a judge. `raised`: the judge's exception."""
+    """Implements wg_adoption.answer with a judge. `raised`: the exception that the judge raised."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -204,10 +204,10 @@ class _Asked:
                 said = self._judge.agreement()
             else:
                 self._judge.after_run()
-        except BaseException as error:  # no exception may pass through C: the adoption raises it
+        except BaseException as error:  # no exception may pass through C code; Entry raises it afterwards
             self.raised, said, status = error, str(error), 1
         data = said.encode("utf-8", "replace")[:size]
-        ctypes.memmove(text, data, len(data))  # the rest is zero
+        ctypes.memmove(text, data, len(data))  # the library has filled the rest with zeros
         return status
 
 
@@ -226,19 +226,19 @@ def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None 
 
 
 def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
-    """Writes a capture for an adoption in another process. REQUIRES: the cache has no function of this name."""
+    """Writes a capture, with which another process can prove its own. REQUIRES: the cache has no function of this name."""
     (raw, keep), (adoption, kept) = raw_spec(given), _raw_adoption(captured, folder)
     library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
     del keep, kept
 
 
 def address_place(args: Any, index: int) -> int:
-    """The place of an argument's address minus FLAT."""
+    """Where an argument's address is stored (as the address minus FLAT)."""
     return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
 
 
 def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
-    """(arguments for the declared memory, their numbers). The names live as long as `decls`."""
+    """Returns (arguments for the declared memory, a view of their numbers). The names live as long as `decls`."""
     rows = [(layout[0], _c.wg_arg_memory, 0, FLAT, _less_flat(one.pointer or FLAT), one.nbytes, 0, 0, 0, 0)
             for (layout, _), one in zip(_layouts(decls), decls)]
     held = bytearray(struct.pack(f"@{_ARG * len(rows)}", *itertools.chain.from_iterable(rows)))
@@ -246,19 +246,18 @@ def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
 
 
 def _less_flat(pointer: int) -> int:
-    return (pointer - FLAT) % (1 << 8 * _WORD)  # wraps like C: a tensor without memory has address 0
+    return (pointer - FLAT) % (1 << 8 * _WORD)  # wraps around as in C: a tensor without memory has address 0
 
 
 class Entry(Handle):
-    """A function that replays. It is destroyed when the device is next idle."""
+    """A function that replays an entry. It is destroyed when the device is next idle."""
 
     _what = "function"
 
     def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
                  destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
-        """captures: None: load it. Else adopt it; if the second is a folder, another process wrote the second capture there. judge: compares it with
-        the
-        function's results; None: no comparison."""
+        """captures: with None the entry is loaded; otherwise it is made from the two captures, and a folder as the second one has the
+        capture of another process. judge: compares the graph with the function's results; None: no comparison."""
         self.cache, self.device, self.name = cache, device, given.name
         lib, (raw, keep) = library(), raw_spec(given)
         if captures is None:
@@ -289,7 +288,7 @@ class Entry(Handle):
         self._args, self._numbers = _filled_args(self._decls)
         self._places = range(_ADDRESS // _WORD, len(self._numbers), ctypes.sizeof(_c.wg_arg) // _WORD)
         self.bound_states = [decl.pointer for decl in given.states]  # replaced by another list when the states are bound to other memory
-        self.lock = threading.Lock()  # held from setting arguments and states until the launch
+        self.lock = threading.Lock()  # held while arguments and states are set, until the launch
         self._outcome = ctypes.c_int32()
         self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
         self.is_capturing, self.enqueue_uncaptured = lib.unchecked("wg_stream_is_capturing"), lib.unchecked("wg_call_uncaptured")
@@ -297,7 +296,8 @@ class Entry(Handle):
         self._raw_outcome = ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
-        """Enqueues it in the stream: inputs, then outputs, and the states at their current addresses."""
+        """Enqueues the function in the stream. `pointers`: the addresses of the inputs, then of the outputs. `states`: the states' current
+        addresses."""
         lib = library()
         with self.lock:
             if states != self.bound_states:
@@ -311,11 +311,11 @@ class Entry(Handle):
             return OUTCOMES.get(self._outcome.value, "unknown")
 
     def own_args(self) -> Any:
-        """A copy of the arguments for `launch` that no other call writes. address_place() gives the places of its addresses."""
+        """A copy of the arguments for `launch` that no other call writes. address_place() returns where the addresses in it are stored."""
         return type(self._args).from_buffer_copy(self._args)
 
     def launch(self, stream: int, args: Any = None) -> None:
-        """Launches with these arguments, or the last ones that were set; under the lock."""
+        """Launches with `args`, or with the arguments that were set last. REQUIRES: `lock` is held."""
         self.expect_open()
         given = self._args if args is None else args
         self.expect_ok(self.enqueue(self.handle, ctypes.c_void_p(stream), ctypes.byref(given), self._count, self._raw_outcome))

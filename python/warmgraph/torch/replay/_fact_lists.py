@@ -1,5 +1,5 @@
-"""Packs facts into lists: a walk finds hundreds of facts in a model, and the library handles one text faster than a string for
-each. It reads a list as its facts (cachefmt/fact_lists.hpp)."""
+"""Packs facts into lists: a walk finds hundreds of facts in a model, and the library handles one text faster than a string for each. The
+library reads a list as the facts in it (cachefmt/fact_lists.hpp)."""
 from __future__ import annotations
 
 from typing import Collection, Mapping
@@ -14,7 +14,8 @@ _REST = f"values{_SUFFIX}"
 
 
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
-    """The same facts: one list for each part from other walks, and one for the rest of this walk. Too many facts are folded into one list."""
+    """The same facts in lists: one list for each part from another walk, and one for the rest of this walk. If there are too many facts,
+    they are folded into one list."""
     if _long_facts.is_too_much(facts):
         apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_regions.MEMORY)}
         folded = _long_facts.folded(facts)
@@ -31,7 +32,7 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
 
 
 def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
-    """Puts the known facts, and the facts about memory, into a list."""
+    """Moves the facts in `known`, and the facts about memory, into a list."""
     text, apart = (_native_snapshots.listed_facts if _native_snapshots.is_possible() else _listed)(facts, known, _regions.MEMORY)
     return {**apart, _REST: text} if text and _REST not in facts else facts
 
@@ -45,13 +46,14 @@ def _of_part(part: ModulePart) -> tuple[dict[str, str], list[str], str]:
 
 
 def _listed(facts: Mapping[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
-    """The same as wg_list_facts in python.h."""
+    """The same result as wg_list_facts in python.h, for processes without native reading."""
     apart = {path: value for path, value in facts.items() if path not in known and not path.startswith(beginning)}
     return _text({path: facts[path] for path in facts.keys() - apart.keys()}), apart
 
 
 def _text(facts: Mapping[str, str]) -> str:
-    """The facts as a list; "" if it would be read differently: a value with a line end, or a name with a line end or a tab."""
+    """The facts as a list. Returns "" if a reader would not get the same facts back: a value has a line end, or a name has a line end or a
+    tab."""
     text = "\n".join([f"{path}\t{facts[path]}" for path in sorted(facts)])
     paths = "".join(facts)
     is_so = "\t" not in paths and "\n" not in paths and text.count("\n") == len(facts) - 1

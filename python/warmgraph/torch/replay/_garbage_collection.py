@@ -8,7 +8,8 @@ import threading
 
 
 class _Later:
-    """Use `with later:`, and inside it `with later.not_now:` for the caller's code. If the program has disabled collection, it stays disabled."""
+    """Collection is off inside `with later:`, and on again inside `with later.not_now:`, which surrounds the caller's code. If the program
+    has disabled collection, it stays disabled."""
 
     def __init__(self) -> None:
         self._lock, self._depth, self._was_enabled = threading.Lock(), 0, False
@@ -28,7 +29,7 @@ class _Later:
                 gc.enable()
 
     def after_fork(self) -> None:
-        """Called in a forked child, where the delaying threads do not exist."""
+        """Turns collection on again in a forked child, where the threads that turned it off do not exist."""
         if self._depth > 0 and self._was_enabled:
             gc.enable()
         self._lock, self._depth = threading.Lock(), 0

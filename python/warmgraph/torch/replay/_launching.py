@@ -1,4 +1,4 @@
-"""PyTorch's current stream and generator for a replay."""
+"""Finds PyTorch's current stream and advances its generator for a replay."""
 from __future__ import annotations
 
 import threading
@@ -10,7 +10,7 @@ from warmgraph import errors
 from warmgraph.arrays._device import Device, stream_view
 from warmgraph.torch.replay import _pausing
 
-# After these errors nothing was enqueued, so the function itself can still run. (A forked child raises another error.)
+# After these errors nothing was enqueued, so the caller can run the function itself. (A forked child raises another error.)
 NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
                 errors.Untrusted)
@@ -45,8 +45,8 @@ def stream_of(device: Device, index: int) -> int:
 
 
 def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:
-    """Calls `launch` with the current stream. `words`: seed and offset of a function that draws; the generator then advances as in the function,
-    or is restored if nothing was launched."""
+    """Calls `launch` with the current stream. `words`: the seed and offset of a function that draws random numbers, else None. With
+    `words`, the generator advances as in the function; if nothing was launched, its state is restored."""
     stream = stream_of(entry.device, device.index or 0)
     _pausing.replayed()
     if words is None:

@@ -1,4 +1,4 @@
-"""Folds the facts of large models: an entry's header has at most 1 MiB, and a layer of a language model has 13 KB of facts."""
+"""Replaces the facts of large models by digests: an entry's header has at most 1 MiB, and one layer of a language model has 13 KB of facts."""
 from __future__ import annotations
 
 import hashlib
@@ -7,7 +7,7 @@ from typing import Mapping
 
 from warmgraph.reading import _native_snapshots
 
-_MOST = 192 << 10  # letters
+_MOST = 192 << 10  # the most letters of the facts of one call
 _DEEPEST = 12
 _STEP = re.compile(r"\.|(?=\[)")
 
@@ -17,15 +17,15 @@ def is_too_much(facts: Mapping[str, str]) -> bool:
 
 
 def folded(facts: Mapping[str, str]) -> dict[str, str]:
-    """The same facts if they are few. Else all facts below a path become one digest, with the longest paths that fit. A mismatch
-    then names the layer instead of the value."""
+    """Returns the same facts if they are short enough. Otherwise replaces all facts below a path by one digest; the paths are as long as
+    the limit permits. A mismatch then names the layer instead of the value."""
     if not is_too_much(facts):
         return dict(facts)
     return _native_snapshots.folded_facts(dict(facts), _MOST, _DEEPEST) if _native_snapshots.is_possible() else _folded(facts)
 
 
 def _folded(facts: Mapping[str, str]) -> dict[str, str]:
-    """The same as wg_fold_facts in python.h."""
+    """The same result as wg_fold_facts in python.h, for processes without native reading."""
     found: dict[str, str] = {}
     for depth in range(_DEEPEST, 0, -1):
         found = _at(facts, depth)

@@ -1,4 +1,4 @@
-"""PyTorch's own state that decides which kernels a function launches."""
+"""Reads PyTorch's global state that decides which kernels a function launches."""
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +17,7 @@ from warmgraph.torch.read import _installed_code, _libraries
 def _ask(question: Callable[[], Any]) -> Any:
     try:
         return question()
-    except (AttributeError, RuntimeError):  # another version, or old and new precision settings were mixed
+    except (AttributeError, RuntimeError):  # another version of PyTorch, or the program has mixed old and new precision settings
         return "unknown"
 
 
@@ -57,7 +57,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "transformer fast path": torch.backends.mha.get_fastpath_enabled,
     "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
 }
-# In PyTorch 2.12 to 2.15. Separate, so that the facts of older versions do not change.
+# Settings of PyTorch 2.12 to 2.15. They are only read where they exist, so that the facts of older versions do not change.
 _LATER = {
     "flash attention 4": "_get_fa4_sdp_enabled",
     "matmul grouped": "_get_cublaslt_prefer_grouped_gemm",
@@ -68,51 +68,51 @@ _LATER = {
 }
 _QUESTIONS.update({name: getattr(torch._C, function) for name, function in _LATER.items() if hasattr(torch._C, function)})
 _FLASH = "flash attention's implementation"
-_registry = sys.modules.get("torch.nn.attention._registry")  # since 2.11
-if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # kernels registered for PyTorch's operators
+_registry = sys.modules.get("torch.nn.attention._registry")  # exists since PyTorch 2.11
+if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # the kernels that are registered for PyTorch's operators
     _QUESTIONS[_FLASH] = lambda: getattr(_registry, "_FLASH_ATTENTION_ACTIVE") and getattr(_registry, "_FLASH_ATTENTION_ACTIVE")[0]
 _PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
 _CALLS = tuple(_QUESTIONS.values())
-# By (name, answer): a faster question with the same answer, and its argument.
+# For a question and its answer: a faster question that has the same answer, and the argument of that question.
 _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
-    ("autocast", False): (torch.is_autocast_enabled,),  # for "cuda", the default
+    ("autocast", False): (torch.is_autocast_enabled,),  # without an argument it asks about "cuda"
     ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 
 
 @functools.cache
 def settle(index: int) -> None:
-    """Initialises PyTorch's order of attention kernels for the device. PyTorch does this when it first chooses one; without this call, the order would
-    differ between a process that
-    calls a function before and one that calls it after. Launches nothing and takes no memory. Call it before a process's first modes()."""
+    """Initialises PyTorch's order of attention kernels for the device. PyTorch does this when it first chooses such a kernel; without
+    settle(), the order, which is a fact, would depend on whether the process has called such a kernel before. Launches nothing and takes
+    no memory. Call it before a process's first modes()."""
     try:
         one = torch.empty(1, 1, 0, 64, dtype=torch.float16, device=f"cuda:{index}")
         torch._fused_sdp_choice(one, one, one)
-    except Exception:  # another version
+    except Exception:  # another version of PyTorch may fail here
         pass
 
 
 def changed(before: tuple[Any, ...]) -> str:
-    """Describes the modes that have changed; "" when none has."""
+    """Describes the modes that have changed since `before`; "" when none has changed."""
     names = [*_QUESTIONS, "precisions"]
     return ", ".join(f"{name} was {was!r} and is {now!r}" for name, was, now in zip(names, before, modes()) if was != now)
 
 
 def modes() -> tuple[Any, ...]:
-    """The current modes. Runs on every call."""
+    """The current modes. This function runs in every call."""
     try:
         return (*[question() for question in _CALLS], None)
     except (AttributeError, RuntimeError):
         found = [_ask(question) for question in _CALLS]
-    # The precision questions fail when a program uses the newer settings.
+    # The questions about precision fail when a program uses the newer settings.
     return (*found, _ask(_precisions))
 
 
 def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
-    """Tests that modes() is still `before`, at each later call. Returns (object, name) of attributes that must not change."""
+    """Adds tests that modes() still returns `before` at each later call. Returns (object, name) of the attributes that must not change."""
     if len(before) != len(_CALLS) + 1 or before[-1] is not None:
         tests.same(tests.answer(lambda: modes() == before), True)
         return []
@@ -138,8 +138,8 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
     return attributes
 
 
-# The C++ functions behind the questions (of torch 2.11). They take a hundredth of the time of asking in Python, or a thousandth if
-# the answer is an enumerator. None of them throws. Methods of at::Context give Python's answer as a number.
+# The C++ function that gives the answer to a question (torch 2.11). A call takes a hundredth of the time of asking in Python, or a
+# thousandth if the answer is an enumerator. None of these functions throws. Methods of at::Context return Python's answer as a number.
 _CODE = {
     "cudnn": "userEnabledCuDNN", "cudnn benchmark": "benchmarkCuDNN", "cudnn deterministic": "deterministicCuDNN", "deterministic": "deterministicAlgorithms",
     "deterministic warns": "deterministicAlgorithmsWarnOnly", "deterministic fill": "deterministicFillUninitializedMemory",
@@ -151,18 +151,17 @@ _CODE = {
 
 
 class NativeFunction(NamedTuple):
-    """A PyTorch function whose current answer must stay the same. `says`: "same": Python's answer as a number; "more": an enumerator with at least as
-    much information
-    as Python's answer. at: the byte of the answer."""
+    """A PyTorch function whose current answer must stay the same. `says`: with "same" it returns Python's answer as a number, with "more"
+    an enumerator that tells at least as much as Python's answer. at: the index of the byte that is compared."""
 
     library: str
     symbol: str
-    argument: int | None = 0  # None: at::globalContext()
+    argument: int | None = 0  # the function's argument; None: at::globalContext()
     says: str = "same"
     at: int = 0
 
 
-_CUDA = 1  # c10::DeviceType
+_CUDA = 1  # the number of "cuda" in c10::DeviceType
 _FUNCTIONS = {
     "inference mode": NativeFunction("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
     "default dtype": NativeFunction("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", says="more"),
@@ -172,21 +171,21 @@ _FUNCTIONS = {
     "matmul tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
     "matmul fp16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
     "matmul bf16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
-    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # no operator given
-    "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # includes PyTorch's own modes
+    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # for no operator
+    "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own modes count, too
     "function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
     "many function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
-    # std::optional<int>: whether it has a value.
+    # The byte of the std::optional<int> that says whether it has a value.
     "sm carveout": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),
     "device": NativeFunction("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
 }
-_TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # a std::shared_ptr
-_INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  # a std::vector
+_TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # the function returns a std::shared_ptr
+_INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  # the function returns a std::vector
 
 
 @functools.cache
 def _context() -> tuple[ctypes.CDLL, int]:
-    """(the library of PyTorch's settings, their address: at::globalContext())."""
+    """Returns the library with PyTorch's settings, and the address of the settings (at::globalContext())."""
     library = _libraries.library("libtorch_cpu.so")
     get = library["_ZN2at13globalContextEv"]
     get.restype = ctypes.c_void_p
@@ -195,7 +194,8 @@ def _context() -> tuple[ctypes.CDLL, int]:
 
 @functools.cache
 def _code_behind(name: str) -> tuple[int, int] | None:
-    """(a function of a pointer, the pointer) that gives the answer as a number in a byte. None when this PyTorch has no such function."""
+    """Returns a C function and its argument (a pointer); the function returns the answer as a number in a byte. None when this PyTorch has
+    no such function."""
     try:
         library, at = _context()
         method = f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
@@ -208,8 +208,8 @@ def _code_behind(name: str) -> tuple[int, int] | None:
 
 
 def expect_code(tests: Tests, name: str, answer: Any) -> bool:
-    """Tests that PyTorch's function behind the question gives its current answer. Returns False without one, or if it gives less than Python's
-    answer."""
+    """Adds a test that the C++ function for this question still returns its current answer. Returns False if this PyTorch lacks the
+    function, or if its answer tells less than Python's."""
     one = _FUNCTIONS.get(name)
     function = _function(one.library, one.symbol) if one is not None else None
     if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:
@@ -225,14 +225,16 @@ def expect_code(tests: Tests, name: str, answer: Any) -> bool:
     return True
 
 
-_NO_NUMBER = 0xDEADBEEF  # not a value of an enumerator
-_ORDER = "_ZN2at7Context16sDPPriorityOrderEv"  # a std::array of enumerators
-# The most numbers that a test compares; bytes for a function that, in another PyTorch, mistakes the buffer for PyTorch's settings.
+_NO_NUMBER = 0xDEADBEEF  # a number that no enumerator has
+_ORDER = "_ZN2at7Context16sDPPriorityOrderEv"  # the function returns a std::array of enumerators
+# The most numbers that a test compares, and the length of the buffer. The buffer is long, because the function of another PyTorch might
+# take it for PyTorch's settings.
 _MOST_NUMBERS, _ROOM = 8, 1024
 
 
 def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
-    """Tests that PyTorch's function behind `_attention_order` gives these numbers. Returns False when it does not in this PyTorch."""
+    """Adds a test that the C++ function for `_attention_order` returns these numbers. Returns False when this PyTorch's function does not
+    return them."""
     function = _function("libtorch_cpu.so", _ORDER)
     if platform.machine() != "x86_64":  # on other machines the address of a large result is not an argument
         return False
@@ -252,7 +254,7 @@ def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
 
 @functools.cache
 def _function(library: str, symbol: str) -> Any:
-    """None when this PyTorch has no such function."""
+    """A function in one of PyTorch's libraries. None when this PyTorch has no such function."""
     try:
         found = _libraries.library(library)[symbol]
     except (AttributeError, OSError):
@@ -262,7 +264,7 @@ def _function(library: str, symbol: str) -> Any:
 
 
 def _address(where: tuple[str, str]) -> int:
-    """0 when this PyTorch has no such function."""
+    """The address of the function. 0 when this PyTorch has no such function."""
     function = _function(*where)
     return (ctypes.cast(function, ctypes.c_void_p).value or 0) if function is not None else 0
 
@@ -271,7 +273,7 @@ def _expect(tests: Tests, register: int, answer: Any) -> None:
     if answer is None or isinstance(answer, (bool, torch.dtype)):
         tests.same(register, answer)
     elif type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
-        tests.number(register, int(answer))  # C++ enumerators are new objects each time, and faster as numbers
+        tests.number(register, int(answer))  # each answer is a new C++ enumerator object, and its number is compared faster
     else:
         tests.equal(register, answer)
 
@@ -286,15 +288,16 @@ _is_tracing, _interpreters = torch._C._is_tracing, torch._C._functorch.peek_inte
 
 
 def is_inside() -> bool:
-    """Whether the caller's own modes, tracers or global hooks are active: they see each operator, but a replay would show them none."""
+    """Whether modes, tracers or global hooks of the caller are active. They see each operator of the function, but a replay would show them
+    none."""
     return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
-                or _interpreters() is not None  # vmap, grad
-                or _forward_ad._current_level >= 0  # tensors may have tangents
+                or _interpreters() is not None  # inside vmap or grad
+                or _forward_ad._current_level >= 0  # inside forward-mode AD, tensors may have tangents
                 or (_function_modes() and _has_own_function_mode()))
 
 
 def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
-    """Tests `not is_inside()`. Returns (object, name) of attributes that must not change."""
+    """Adds tests that is_inside() is still false. Returns (object, name) of the attributes that must not change."""
     if not expect_code(tests, "dispatch modes", False):
         tests.number(tests.answer(_dispatch_modes), 0)
     tests.empty(_hooks._global_forward_hooks)
@@ -308,13 +311,13 @@ def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
         tests.code_is_empty(interpreters)
     else:
         tests.same(tests.answer(_interpreters), None)
-    if _function_modes():  # a function mode is active
+    if _function_modes():  # a mode is active now: test that it is PyTorch's own
         tests.same(tests.answer(_has_own_function_mode), False)
     return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks"), (_forward_ad, "_current_level")]
 
 
 def _expect_no_function_modes(tests: Tests) -> bool:
-    """Tests two bytes: there are always fewer than 65,536 modes."""
+    """Tests that there are no function modes. Two bytes of the number are compared: there are always fewer than 65,536 modes."""
     return expect_code(tests, "function modes", 0) and expect_code(tests, "many function modes", 0)
 
 
@@ -329,7 +332,7 @@ def _cudnn_version() -> str:
 
 
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
-    """The modes as guards. `now`: the result of modes(). `how` it is compiled, "" when it is not."""
+    """The modes as guards. `now`: the result of modes(). `how`: how the function is compiled, or ""."""
     found = {f"torch.{name}": str(value) for name, value in zip((*_QUESTIONS, "precisions"), now)}
     found["torch.version"] = torch.__version__
     found["torch.git"] = str(torch.version.git_version)

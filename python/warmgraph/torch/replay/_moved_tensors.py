@@ -1,4 +1,4 @@
-"""Keeps tensors in place while a call reads them or runs; another thread's second capture moves them in between."""
+"""Keeps tensors in place while a call reads them or runs. Another thread's second capture must wait to move them."""
 from __future__ import annotations
 
 import contextlib
@@ -10,12 +10,13 @@ from warmgraph import errors
 
 _LONGEST_S = 10.0
 _condition = threading.Condition(threading.Lock())
-_readers: dict[int, int] = {}  # how often each thread is inside of using()
-_movers: list[int] = []  # threads that have moved tensors, or wait to. A call adds itself to `_readers` before it looks here; a mover does the reverse
+_readers: dict[int, int] = {}  # by thread: how many calls of enter() have not been left
+_movers: list[int] = []  # threads that moved tensors, or wait to. Calls write `_readers` before they read this; movers do the reverse
 
 
 class _Using:
-    """Calls of several threads may run at the same time. Does nothing in the thread that has moved tensors."""
+    """The context of a call: no other thread moves tensors inside it. Calls of several threads may run at the same time. It does nothing in
+    the thread that has moved tensors."""
 
     def __enter__(self) -> None:
         enter(threading.get_ident())
@@ -25,7 +26,7 @@ class _Using:
 
 
 def enter(me: int) -> None:
-    """The same as entering `using`, for callers that always call leave()."""
+    """The same as entering `using`, for callers that always call leave() afterwards."""
     _readers[me] = _readers.get(me, 0) + 1
     if _movers:
         _wait(me)
@@ -42,7 +43,7 @@ def leave(me: int) -> None:
 
 
 def _wait(me: int) -> None:
-    """Waits while tensors are moved away. While a thread only waits to move them, new calls go first."""
+    """Waits while tensors are moved away. A thread that is still waiting to move tensors does not stop new calls."""
     with _condition:
         if _moved and _moved[0] != me:
             depth = _readers.pop(me)
@@ -51,8 +52,8 @@ def _wait(me: int) -> None:
             _readers[me] = depth
 
 
-_moved: list[int] = []  # the thread whose tensors are moved away now
-moves = ctypes.c_uint64()  # odd while tensors are moved away; code that reads the same even number before and after its reads does not need using()
+_moved: list[int] = []  # the thread that has moved its tensors away now
+moves = ctypes.c_uint64()  # odd while tensors are moved away; code that reads the same even number before and after its work needs no lock
 
 
 def _set_moved(*threads: int) -> None:
@@ -65,7 +66,7 @@ using = _Using()
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Permits other threads to move tensors inside the block; use it within using()."""
+    """Permits other threads to move tensors inside the block; use this inside `using`."""
     me = threading.get_ident()
     with _condition:
         depth = _readers.pop(me, 0)
@@ -81,7 +82,8 @@ def paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def moving() -> Iterator[None]:
-    """Waits for other threads' calls, and keeps new ones waiting. Raises NotRecordable if they do not end: they may wait for each other."""
+    """Waits until other threads' calls have ended, and makes new calls wait. Raises NotRecordable if the calls do not end: they may be
+    waiting for this thread."""
     me = threading.get_ident()
     with _condition:
         _movers.append(me)
@@ -99,7 +101,7 @@ def moving() -> Iterator[None]:
 
 
 def _claim(me: int) -> bool:
-    """First announces the move, then checks for running calls."""
+    """Announces the move first, and then checks for running calls: a call that begins in between sees the announcement."""
     _set_moved(me)
     if all(one == me for one in list(_readers)):
         return True

@@ -1,4 +1,5 @@
-"""A function's result as an entry stores it: tensors that a replay writes, views of the call's tensors, the call's objects, plain values."""
+"""Describes a function's result for an entry: tensors that a replay writes, views of the call's tensors, objects of the call, and plain
+values."""
 from __future__ import annotations
 
 import dataclasses
@@ -15,7 +16,7 @@ from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
-ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards use no larger one
+ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards compare none larger
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -24,7 +25,7 @@ class Output:
     """A tensor that the graph writes."""
 
     name: str
-    dtype: str  # PyTorch's name
+    dtype: str  # the name in PyTorch
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
@@ -34,7 +35,7 @@ class Output:
 
 @dataclasses.dataclass
 class Described:
-    """The structure of a result. `fresh`: its tensors that have `outputs`, in the same order."""
+    """The structure of a result. `fresh`: the tensors for which `outputs` has an element, in the same order."""
 
     tree: Any
     outputs: list[Output]
@@ -49,7 +50,7 @@ class _Describer:
         self.outputs: list[Output] = []
         self.fresh: list[torch.Tensor] = []
         self._seen: dict[int, int] = {}
-        self._places: list[tuple[str, torch.Tensor]] = []  # of `fresh`
+        self._places: list[tuple[str, torch.Tensor]] = []  # the path of each tensor in `fresh`
 
     def tree(self, path: str, value: Any) -> Any:
         if isinstance(value, _PLAIN) and type(value) in _PLAIN:
@@ -87,7 +88,7 @@ class _Describer:
         self._places.append((path, tensor))
 
     def _whole_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """An earlier result that contains this tensor, with the same layout in a replay's memory."""
+        """An earlier result that contains this tensor. In a replay the tensor then has the same layout inside that result."""
         for _, other in self._places:
             if storage_key(tensor) == storage_key(other):
                 start = _tensors.start_in_storage(tensor) - _tensors.start_in_storage(other)
@@ -108,14 +109,14 @@ class _Describer:
         if id(tensor) in self._seen:
             return {"output": self._seen[id(tensor)]}
         region = self._regions.get(storage_key(tensor)) if tensor.numel() else None
-        if region is not None:  # a view of the call's tensors
+        if region is not None:  # the result is a view of one of the call's tensors
             first = region.places[0]
             return {"view": first.path, **_seen_from(first.tensor, tensor)}
         whole = self._whole_of(tensor) if self._takes_parts and tensor.numel() else None
         if whole is not None:
             return {"part": self._seen[id(whole)], **_seen_from(whole, tensor)}
         self._expect_apart(path, tensor)
-        like = torch.empty_like(tensor, device="meta")  # dense, with the same order of dimensions
+        like = torch.empty_like(tensor, device="meta")  # without gaps, with the same order of dimensions
         self._seen[id(tensor)] = len(self.outputs)
         self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
         self.fresh.append(tensor)
@@ -133,7 +134,7 @@ def _seen(tree: Any, base: torch.Tensor) -> torch.Tensor:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether torch.empty_like gives the same strides, without gaps between elements."""
+    """Whether the tensor has no gaps between elements, so that torch.empty_like gives the same strides."""
     like = torch.empty_like(tensor, device="meta")
     return like.stride() == tensor.stride() and _tensors.extent(tensor) == tensor.numel() * tensor.element_size()
 
@@ -147,8 +148,8 @@ def _class_name(path: str, value: Any) -> str:
 
 
 def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
-    """Raises NotRecordable, and names it, for a value that a replay cannot give. takes_parts: permits views of earlier results without an own
-    output."""
+    """Describes a result. Raises NotRecordable, which names the value, if a replay cannot return a value. takes_parts: a view of an earlier
+    result gets no output of its own."""
     describer = _Describer(objects, regions, takes_parts)
     tree = describer.tree("result", value)
     return Described(tree, describer.outputs, describer.fresh)
@@ -158,8 +159,8 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 
 
 def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
-    """The metadata in an entry. `objects`: the surrounding objects at the paths. Aliases and contents are for processes
-    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have an unused member "met"."""
+    """The text that an entry stores as its metadata. `objects`: the objects in the surroundings, by path. The members for aliases and
+    contents are for processes without PyTorch (core/serving/_entry_metadata.py); older entries lack these members."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
@@ -177,14 +178,14 @@ def alignment_of(pointer: int) -> int:
 class Metadata:
     tree: Any
     outputs: tuple[Output, ...]
-    written: frozenset[str]  # states
-    draws: int  # a call's advance of the generator's offset
-    aligned: Mapping[str, int]  # bytes; alignment in the recording of inputs that are not written
-    pair: Any = None  # of a forward half, for _pair_metadata
+    written: frozenset[str]  # names of the states that the function writes
+    draws: int  # how far a call advances the generator's offset
+    aligned: Mapping[str, int]  # for each input that is not written: its alignment in the recording, in bytes
+    pair: Any = None  # for _pair_metadata, in a forward half
 
 
 def from_text(text: str) -> Metadata:
-    """Raises Corrupt for text that to_text does not write."""
+    """Reads the metadata. Raises Corrupt for a text that to_text does not write."""
     try:
         found = json.loads(text)
         if found["warmgraph.torch"] != VERSION:
@@ -201,7 +202,7 @@ def from_text(text: str) -> Metadata:
 
 
 def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str], Any]) -> Any:
-    """The result of a replay. `objects(path)`: the call's object there."""
+    """Makes the result of a replay. `objects(path)` returns the call's object at the path."""
     if "plain" in tree:
         return float(tree["plain"]) if tree.get("type") == "float" else tree["plain"]
     if "same" in tree:
@@ -223,7 +224,7 @@ def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str],
 
 
 def _data(kind: Any, fields: dict[str, Any]) -> Any:
-    if issubclass(kind, dict):  # transformers' outputs fill themselves
+    if issubclass(kind, dict):  # transformers' output classes take their items in a special way
         return kind(**{name: value for name, value in fields.items() if value is not None})
     made = object.__new__(kind)
     for name, value in fields.items():
@@ -232,7 +233,7 @@ def _data(kind: Any, fields: dict[str, Any]) -> Any:
 
 
 def _class(name: str) -> Any:
-    """Never imports: a class in a module that is not loaded raises NotFound."""
+    """The class with this name. Imports nothing: if the class's module is not loaded, raises NotFound."""
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
@@ -243,7 +244,7 @@ def _class(name: str) -> Any:
 
 
 def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str]:
-    """The paths that `rebuilt` will use, for these kinds of results."""
+    """The paths that `rebuilt` will use for results of these kinds."""
     if isinstance(tree, dict):
         yield from (tree[kind] for kind in kinds if isinstance(tree.get(kind), str))
         for one in tree.values():
@@ -254,7 +255,7 @@ def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str
 
 
 def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
-    """Why `rebuilt` would fail, or "". Called before a launch, because then it is too late."""
+    """Why `rebuilt` would fail, or "". Call this before a launch, because after it the caller's memory is already changed."""
     try:
         rebuilt(metadata.tree, [one.made(torch.device("meta")) for one in metadata.outputs], objects)
     except Exception as error:
@@ -263,7 +264,7 @@ def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
 
 
 def missing_class(tree: Any) -> str:
-    """Why `rebuilt` would fail, or ""."""
+    """The reason why `rebuilt` would not find a class, or ""."""
     if isinstance(tree, dict):
         for kind in ("sequence", "dict", "data"):
             if kind in tree:

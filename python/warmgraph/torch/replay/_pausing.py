@@ -16,12 +16,12 @@ import torch
 from warmgraph import errors
 
 _log = logging.getLogger("warmgraph")
-OFTEN = 256  # replays; a service's decode steps of some seconds
+OFTEN = 256  # number of replays; a service reaches it after some seconds of decode steps
 _lock = threading.Lock()
-_AFTER_A_MISS_S = 60  # seconds; more may be recorded until then
+_AFTER_A_MISS_S = 60  # seconds; the program may record more graphs until then
 _not_before = 0.0
-replays = ctypes.c_uint64()  # since the last miss; another thread's lost increment does not matter
-_misses = 0  # misses that are being answered and recorded
+replays = ctypes.c_uint64()  # replays since the last miss. Threads may lose an increment of each other, which does not matter
+_misses = 0  # number of misses that are being answered and recorded now
 _is_paused = False
 
 
@@ -32,11 +32,11 @@ def replayed() -> None:
 
 
 def replayed_often() -> None:
-    """Called after each OFTEN `replays`."""
+    """Stops keeping device code, if possible. Called each time when `replays` has grown by OFTEN."""
     if not _is_paused and time.monotonic() >= _not_before:
         try:
             why = pause()
-        except Exception as error:  # the call goes on
+        except Exception as error:  # the call must go on
             why = str(error)
         if why:
             _log.debug("device code is still kept: %s", why)
@@ -44,7 +44,7 @@ def replayed_often() -> None:
 
 @contextlib.contextmanager
 def recording() -> Iterator[None]:
-    """Keeps device code from before a miss's answer to the end of its recording."""
+    """Inside the block, device code is kept. The block begins before a miss's answer and ends with its recording."""
     global _misses, _is_paused, _not_before
     with _lock:
         _misses += 1
@@ -55,7 +55,7 @@ def recording() -> Iterator[None]:
 
             try:
                 library().wg_prepare_recording_early()
-            except errors.Error as error:  # the recording will report it
+            except errors.Error as error:  # the recording will report the same error
                 _log.debug("device code is not kept: %s", error)
     try:
         yield
@@ -66,7 +66,7 @@ def recording() -> Iterator[None]:
 
 
 def pause() -> str:
-    """Returns why it cannot, or ""."""
+    """Stops keeping device code. Returns "", or the reason if it cannot stop."""
     global _is_paused
     from warmgraph.core.cache._cache import paused_recording
     from warmgraph.core.cache._pools import every_cache

@@ -1,7 +1,7 @@
 """Restores the graphs of PyTorch functions as soon as CUDA runs: while the program still reads its weights, and before the first call.
 
-Wrapping itself opens nothing. A thread waits until PyTorch has made some device's context. The thread makes none itself, because a process
-that will use another device would then have two. A failure costs only the gain: the first call restores the rest.
+Wrapping itself opens nothing. A thread waits until PyTorch has made a context on some device. The thread makes no context itself: a process
+that will use another device would then have two contexts. After a failure, the first call restores what is missing.
 """
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Request:
     """A wrapped function whose graphs are restored once a device has a context."""
 
     wrapped: weakref.ref[Any]
-    name: str  # the argument of begin()
-    earliest: float  # time.monotonic() of the earliest start
-    device: int | None = None  # the device where it began
+    name: str  # the argument `name` of begin()
+    earliest: float  # the earliest start, as a value of time.monotonic()
+    device: int | None = None  # the device on which restoring began
 
 
 _lock = threading.Lock()
 _waiting: list[Request] = []
 _thread: threading.Thread | None = None
-_made_in = 0  # the process of the thread
+_made_in = 0  # the process (number of forks) that started the thread
 _PERIOD = 0.005  # seconds between two polls; making a context takes a hundred times as long
-_LONGEST = 300.0  # seconds without a context until the thread ends
+_LONGEST = 300.0  # seconds after which the thread gives up if no device gets a context
 
 
 def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Request | None:
@@ -58,7 +58,7 @@ def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> R
 
 
 def forget(wrapped: CachedFunction) -> None:
-    """Withdraws the request: the first call no longer needs it, or the function is a method, whose objects have their own entries."""
+    """Withdraws the request. Called if the first call begins, or if the function is a method: the entries then belong to its objects."""
     with _lock:
         _waiting[:] = [one for one in _waiting if one.wrapped() is not wrapped]
 
@@ -80,7 +80,7 @@ def _wait() -> None:
 
 
 def _taken(now: float, index: int | None) -> list[Request]:
-    """Takes the requests that begin on this device now. Without a device: takes all of them, and they end unanswered."""
+    """Takes the requests that can begin on this device now. If `index` is None, takes all requests; nothing is restored for them."""
     with _lock:
         taken = [one for one in _waiting if index is None or one.earliest <= now]
         for one in taken:
@@ -105,13 +105,13 @@ def _device_in_use() -> int | None:
         if not torch.cuda.is_initialized():
             return None
         return next((one for one in range(torch.cuda.device_count()) if torch._C._cuda_hasPrimaryContext(one)), None)
-    except Exception:  # PyTorch without CUDA, or half imported
+    except Exception:  # this PyTorch has no CUDA, or is still being imported
         return None
 
 
 def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
-    """Starts restoring its graphs on this CUDA device, in the background. name: restores another function of its cache instead; "graphs-*":
-    all functions with this beginning."""
+    """Starts restoring the function's graphs on this CUDA device, in the background. name: the name of another function of its cache, which
+    is restored instead; "graphs-*": all functions with this beginning."""
     try:
         from warmgraph.core.cache._pools import pool_of
         from warmgraph.torch.replay._launching import device_of
@@ -121,7 +121,7 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
             cache.preload([name] if name else wrapped._names(), device_of(index))
         if not name:
             wrapped._shared.preloaded_on = index
-    except Exception:  # the first call reports it
+    except Exception:  # the first call will report the error
         _log.debug("nothing of '%s' is preloaded", name or wrapped._name(), exc_info=True)
 
 

@@ -1,5 +1,5 @@
-"""Calls of a function that is always refused: they run uncached, and are not read. Each call only checks what may end the refusal: types, dtypes
-and devices of arguments, and the code. The full check runs at the 2nd, 4th, 8th ... call."""
+"""Handles the calls of a function that is always refused: they run uncached, and their values are not read. Each call checks only changes
+that may end the refusal: types, dtypes and devices of arguments, and the code. The full check runs at the 2nd, 4th, 8th ... call."""
 from __future__ import annotations
 
 import threading
@@ -10,34 +10,34 @@ import torch
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.torch.replay import _surrounding_work
 
-FROM = 4  # consecutive refusals before a function is given up
+FROM = 4  # number of refusals in a row after which a function is given up
 _MOST_KINDS, _MOST_SHAPES = 64, 1024
 _MOST_ITEMS = 32  # the most items of a container that are checked
-_VALUES = (bool, str, type(None))  # these choose between ways through a function; a number is as often only a counter
+_VALUES = (bool, str, type(None))  # such a value often chooses between branches of a function; a number is as often only a counter
 
 
 class GivenUp:
-    """The state of one object of a function. Threads may call it at once."""
+    """The state for one object of a function that is given up. Several threads may call it at the same time."""
 
     def __init__(self, run: Callable[..., Any], code: Callable[[], Any], noted: Callable[[], None], keeps_grad: bool) -> None:
-        """run: the function itself. code: returns its code. noted: counts a refusal."""
+        """run: the function itself. code: returns the function's code. noted: counts a refusal."""
         self._run, self._code, self._was, self._noted, self._keeps_grad = run, code, code(), noted, keeps_grad
-        self._kinds: set[Any] = set()  # kinds that were refused
-        self._shapes: set[Any] = set()  # shapes of calls that were not refused
+        self._kinds: set[Any] = set()  # argument types, dtypes and devices of refused calls
+        self._shapes: set[Any] = set()  # shapes of the arguments of calls that were not refused
         self._lock = threading.Lock()
         self._calls, self._due = 0, 2
 
     def add(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Notes that a call like these was refused."""
+        """Notes that a call with such arguments was refused."""
         if len(self._kinds) < _MOST_KINDS:
             self._kinds.add(_kinds(args, kwargs))
 
     def spare(self, shapes: set[Any]) -> None:
-        """Calls with these shapes always get the full check."""
+        """Sets the shapes whose calls always get the full check."""
         self._shapes = shapes
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs the call and returns its result; OTHERWISE: it needs the full check."""
+        """Runs the call and returns its result. Returns OTHERWISE if the call needs the full check."""
         if _surrounding_work.is_inside() or self._code() is not self._was or self._is_due():
             return OTHERWISE
         if _kinds(args, kwargs) not in self._kinds or self._shapes and shapes(args, kwargs) in self._shapes:

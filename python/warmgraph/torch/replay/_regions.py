@@ -1,4 +1,5 @@
-"""The memory ranges of a call: one for each argument with its own memory, for all arguments that share a storage, and for a state's storage."""
+"""Finds the memory ranges of a call. There is one range for each argument with its own memory, one for all arguments that share a storage,
+and one for the storage of a state."""
 from __future__ import annotations
 
 import dataclasses
@@ -13,22 +14,23 @@ from warmgraph.torch.read._shared_modules import ModulePart
 from warmgraph.torch.read._tensor_readers import Place
 from warmgraph.torch.replay import _entry
 
-MEMORY = "memory."  # the beginning of the names of regions' facts
+MEMORY = "memory."  # the names of facts about regions begin with this
 _LONGEST_NAME = 100
-# Names that _name does not change.
+# Names of this form are used without a change.
 _PLAIN_NAME = re.compile(rf"(?!result|generator|pair)(?=.{{1,{_LONGEST_NAME}}}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-# Names of outputs, of a generator's words, and of tensors between the halves of a pair.
+# Names that the library uses for outputs, for a generator's words, and for tensors between the halves of a pair.
 _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
 
 
 @dataclasses.dataclass(slots=True)
 class Region:
-    """A range in the library's declaration. `sizes` and `strides` in elements; `start` in bytes in the storage. `made_at`: its first address."""
+    """A memory range that is declared to the library. `sizes` and `strides` are in elements; `start` is its offset in the storage, in
+    bytes. `made_at`: its address when this object was made."""
 
     name: str
     is_state: bool
-    whole: int  # bytes of the storage
+    whole: int  # size of the whole storage in bytes
     start: int
     nbytes: int
     dtype: str
@@ -37,8 +39,8 @@ class Region:
     places: list[Place]
     made_at: int
     is_written: bool = True
-    is_storage: bool = False  # its only tensor covers its whole storage
-    _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, like its facts
+    is_storage: bool = False  # whether a single tensor covers the whole storage
+    _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, like _facts
     _facts: dict[str, str] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -51,13 +53,13 @@ class Region:
         return int(self.storage.data_ptr()) + self.start
 
     def decl(self) -> _entry.Decl:
-        """The declaration with the address at construction; use it right after that."""
+        """The declaration with the address `made_at`. Use it at once, before the memory can move."""
         if self._decl is None:
             self._decl = _entry.Decl(self.name, self.dtype, self.sizes, self.strides, self.made_at, self.nbytes, self.is_written)
         return self._decl.with_access(self.is_written)
 
     def facts(self) -> dict[str, str]:
-        """Guards: the position of each tensor in it, which shows shared memory."""
+        """Guards: the position of each tensor in the range. They show which tensors share memory."""
         if self._facts is None:
             self._facts = self._made_facts()
         return self._facts
@@ -74,7 +76,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 
 def regions_of(places: Sequence[Place]) -> list[Region]:
-    """Inputs first, then states, each in the order of the places. Empty tensors have no region."""
+    """The regions of the places: first the inputs, then the states, each in the order of the places. Empty tensors have no region."""
     groups: _Groups = {}
     _group(groups, places)
     names: set[str] = set()
@@ -82,12 +84,13 @@ def regions_of(places: Sequence[Place]) -> list[Region]:
 
 
 def regions_of_walk(walker: Walker) -> list[Region]:
-    """regions_of(walker.places). The regions of parts from other walks are made once, because a table's graphs have one model."""
+    """The same as regions_of(walker.places). Regions of parts from other walks are made only once, because all graphs of a table use one
+    model."""
     if not walker.taken:
         return regions_of(walker.places)
     groups: _Groups = {}
-    storages: list[int] = []  # of the parts
-    in_order: list[list[Region] | list[int]] = []  # regions of a part, or storages of tensors around it
+    storages: list[int] = []  # addresses of the parts' storages
+    in_order: list[list[Region] | list[int]] = []  # the regions of a part, or the storages of tensors between parts
     at = 0
     for first, part in walker.taken:
         in_order.append(_group(groups, walker.places[at:first]))
@@ -99,15 +102,15 @@ def regions_of_walk(walker: Walker) -> list[Region]:
     names: set[str] = set()
     found = [_region(names, one, *groups[one]) if isinstance(one, int) else one for some in in_order for one in some]
     if len({*storages, *groups}) < len(storages) + len(groups) or len({one.name for one in found}) < len(found):
-        return regions_of(walker.places)  # they share memory or a name
+        return regions_of(walker.places)  # two parts share memory or a name, so everything is grouped together
     return _inputs_first(found)
 
 
-_Groups = dict[int, tuple[Any, list[Place]]]  # by address: (a storage, the places in it)
+_Groups = dict[int, tuple[Any, list[Place]]]  # by address: (the storage, the places of tensors in it)
 
 
 def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
-    """Adds the places by storage. Returns the new storages."""
+    """Groups the places by storage. Returns the addresses of the storages that were not in `groups`."""
     new = []
     for place in places:
         tensor = place.tensor
@@ -124,7 +127,7 @@ def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
 
 
 def _of_part(part: ModulePart) -> tuple[list[Region], list[int]]:
-    """(its regions, their storages)."""
+    """The regions of a part, and the addresses of their storages."""
     storages = [place.tensor.untyped_storage() for place in part.places if place.tensor.numel()]
     now = [(int(one.data_ptr()), one.nbytes()) for one in storages]
     if part.regions is None or part.regions[0] != now:
@@ -167,9 +170,9 @@ def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
 
 
 def _name(names: set[str], path: str) -> str:
-    """A valid binding name; for a state, its name in state_dict()."""
+    """A valid name for the region. For a state, it is the name in state_dict()."""
     text = path.removeprefix("self.")
-    if "[" in text and not ("[[" in text or "]]" in text or "[]" in text):  # the same as _NOT_OF_A_NAME, in a third of the time
+    if "[" in text and not ("[[" in text or "]]" in text or "[]" in text):  # gives the same name as _NOT_OF_A_NAME, in a third of the time
         text = text.replace("][", "_").replace("[", "_").replace("]", "_").strip("._-")
     if text not in names and _PLAIN_NAME.fullmatch(text):  # the usual case
         names.add(text)
@@ -188,7 +191,7 @@ def _name(names: set[str], path: str) -> str:
 
 
 def facts_of(regions: Sequence[Region], parts: Sequence[ModulePart] = ()) -> dict[str, str]:
-    """parts: if their regions are all included, their cached facts are used."""
+    """The facts of the regions. parts: the cached facts of a part are used if all its regions are in `regions`."""
     found: dict[str, str] = {}
     ids: set[int] = set(map(id, regions)) if parts else set()
     known: set[int] = set()

@@ -1,4 +1,5 @@
-"""The data about states for a process without PyTorch: each storage's tensors by state_dict()'s names, and contents in no weights file."""
+"""Makes the data about states for a process without PyTorch: the tensors in each storage, with their names in state_dict(), and the
+contents of tensors that no weights file has."""
 from __future__ import annotations
 
 import base64
@@ -10,14 +11,15 @@ from warmgraph.arrays._shapes import contiguous_strides
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
-# The most bytes of one state, and of all states of an entry. A header has 1 MiB at most (docs/format.md), and also holds the call's facts.
+# Bytes: the most for one state, and the most for all states of an entry. A header has 1 MiB at most (docs/format.md), and also holds the
+# facts.
 MOST_OF_ONE = 64 << 10
 MOST_OF_ALL = 256 << 10
 
 
 def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
-    """{state: [[name, bytes from its start, type, sizes, strides], ...]} for states that are not a single tensor of their own name. `objects`: the
-    surrounding objects at the paths."""
+    """{state: [[name, bytes from its start, type, sizes, strides], ...]} for each state, except a state that is a single tensor with the
+    state's name. `objects`: the objects in the surroundings, by path."""
     states: dict[int, Region] = {int(region.storage.data_ptr()): region for region in regions if region.is_state}
     found: dict[str, list[list[Any]]] = {region.name: [] for region in states.values()}
     for path, value in objects.items():
@@ -30,8 +32,8 @@ def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, 
 
 
 def contents(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, str]:
-    """{state: base64} for states that are only read and that no weights file has: buffers that are not persistent, and tensors in closures,
-    globals and plain attributes. Leaves out contents that are too large."""
+    """{state: base64} for each state that is only read and that no weights file has: buffers that are not persistent, and tensors in
+    closures, globals and plain attributes. Leaves out contents that are too large."""
     saved = {storage_key(tensor) for tensor in _in_state_dicts(objects.values()) if tensor.numel()}
     found, left = {}, MOST_OF_ALL
     for region in regions:
@@ -50,7 +52,8 @@ def _in_state_dicts(objects: Iterable[Any]) -> Iterable[torch.Tensor]:
 
 
 def _layout(tensor: torch.Tensor) -> list[Any] | None:
-    """Type, sizes and strides: complex numbers as their parts, types that the library lacks as bytes; None when there is no such layout."""
+    """Type, sizes and strides. A complex number becomes two numbers; an element of one byte in a type that the library lacks becomes a
+    byte. None for other types that the library lacks."""
     sizes, strides = list(tensor.size()), list(tensor.stride())
     if _tensors.own_type(tensor.dtype):
         return [_tensors.own_type(tensor.dtype), sizes, strides]

@@ -1,4 +1,4 @@
-"""A call that is like one that was replayed: checked natively, and launched."""
+"""Checks natively whether a call is like an earlier call that was replayed, and launches it."""
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +25,7 @@ _log = logging.getLogger("warmgraph")
 
 
 class SteadyTorchCall:
-    """Made from a replayed call. `call` replays a call that is like it, or returns OTHERWISE. Thread-safe."""
+    """Made from a replayed call. `call` replays a call that is like that one; for any other call it returns OTHERWISE. Thread-safe."""
 
     def __init__(self, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
@@ -35,7 +35,7 @@ class SteadyTorchCall:
         self._device, self._entry = call.device, variant.function
         self._words, self._draws, self._loan = variant.words, variant.metadata.draws, bound.loan
         bound_states = self._entry.bound_states
-        if bound_states != bound.states:  # meanwhile another thread bound the entry to another object's memory
+        if bound_states != bound.states:  # in the meantime another thread has bound the entry to the memory of another object
             raise NotSteady
         self._args = self._entry.own_args()
         tests, is_plain = Tests(), self._words is None and self._loan is None
@@ -46,7 +46,7 @@ class SteadyTorchCall:
         given = _argument_tests.expect(tests, args, kwargs, call.around.reached)
         values = [value for _, value in given.values]
         if any(id(value) in call.around.ids and not (type(value) is tuple and not value) for value in values):  # there is only one empty tuple
-            raise NotSteady  # an argument is also in the surroundings, so a call with another argument is not known
+            raise NotSteady  # an argument is also in the surroundings, so the call is not comparable with calls that have another argument
         always = _native_snapshots.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
         result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
@@ -64,7 +64,7 @@ class SteadyTorchCall:
                                     _pausing.OFTEN, _pausing.replayed_often, enqueue, entry.handle, functools.partial(_failed, entry.expect_ok), is_capturing)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that draws random numbers, or borrows results."""
+        """Replays a call that draws random numbers or borrows its results."""
         with _moved_tensors.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
             found = self._look(args, kwargs)
             if found is OTHERWISE:
@@ -79,7 +79,7 @@ class SteadyTorchCall:
         return outputs[self._output] if self._result is None else self._result(outputs, values)
 
     def _inputs(self, bound: BoundCall, given: _argument_tests.TestedArguments) -> list[_steady_calls.Input]:
-        """The tensors of the arguments. Raises NotSteady when a tensor alone is not a whole input of the graph."""
+        """The tensors among the arguments, for the native check. Raises NotSteady when an input of the graph is not one whole tensor."""
         aligned = bound.variant.metadata.aligned
         tensors = {id(value): (register, value) for register, value in given.values if isinstance(value, torch.Tensor)}
         found = []
@@ -93,7 +93,7 @@ class SteadyTorchCall:
         return found + [_steady_calls.Input(register, tensor, 0, 0, None) for register, tensor in tensors.values()]
 
     def _makers(self, bound: BoundCall, tests: Tests) -> list[_steady_calls.Maker]:
-        """The makers of the outputs; outputs with elements have an address."""
+        """The functions that make the outputs. Each output that is not empty gets a place for its address."""
         places = itertools.count(len(bound.call.inputs))
         at = [_entry.address_place(self._args, next(places)) if one.numel() else None for one in bound.outputs]
         if self._loan is None:
@@ -105,18 +105,20 @@ class SteadyTorchCall:
         return []
 
 
-# Writes tests that a call is not inside a foreign run; the launch may ask about captures itself. Returns attributes that must not change.
+# Writes tests that a call is not inside a foreign run; if the flag is set, the launch itself asks whether its stream captures. Returns the
+# attributes that must not change.
 Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]
 
 
 def _addresses(call: TorchCall, pointers: Sequence[int]) -> dict[int, int]:
-    """The addresses of the states' tensors at the launch, by id. Another thread may have moved them since."""
+    """The addresses of the states' tensors at the launch, by the tensor's id. They are compared, because another thread may have moved
+    tensors since."""
     return {id(place.tensor): pointer + _tensors.start_in_storage(place.tensor) - region.start
             for region, pointer in zip(call.states, pointers) for place in region.places}
 
 
 def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
-    """Returns OTHERWISE when nothing was launched."""
+    """Handles an error of a launch: returns OTHERWISE if nothing was launched, else raises the error."""
     try:
         expect_ok(status)
     except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
@@ -124,10 +126,11 @@ def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
 
 
 def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: Tests) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """(the function that allocates an output, its arguments): the function in Inductor's code if it fits the device, in a third of the time."""
+    """Returns (the function that allocates an output, its arguments) for each output. If it fits the device, this is the function that
+    Inductor's code uses, which takes a third of the time."""
     rows = [(tuple(one.sizes), tuple(one.strides), _tensors.dtype_of(one.dtype)) for one in outputs]
     quick = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), f"_empty_strided_{device.type}", None)
-    if quick is not None and device.type != "cpu":  # it allocates on the current device
+    if quick is not None and device.type != "cpu":  # this function allocates on the current device
         current, index = torch._C._cuda_getDevice, device.index or 0
         if current() != index:
             quick = None
@@ -139,14 +142,15 @@ def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: 
 
 
 def _defaults_are_fixed(args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
-    """Whether the defaults of omitted parameters cannot change."""
+    """Whether the default values of the omitted parameters cannot change."""
     given = signature.bind(*args, **kwargs).arguments
     return all(_argument_tests.is_fixed(one.default) for name, one in signature.parameters.items()
                if name not in given and one.default is not one.empty)
 
 
 def _result_of(tree: Any, call: TorchCall, values: Sequence[Any]) -> tuple[Callable[[Sequence[Any], tuple[Any, ...]], Any] | None, int]:
-    """(the function that makes a result from outputs and argument values, 0), or (None, the number of the output that is the result)."""
+    """Returns (a function that makes the result from outputs and argument values, 0), or (None, the index of the output that is the
+    result)."""
     if tree.keys() == {"output"}:
         return None, tree["output"]
     index = {id(one): i for i, one in enumerate(values)}
@@ -167,11 +171,11 @@ def _result_of(tree: Any, call: TorchCall, values: Sequence[Any]) -> tuple[Calla
 
 
 def steady_of(bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> SteadyTorchCall | None:
-    """None when such calls must be read each time."""
+    """Makes the tests for later calls. None when such calls must be read each time."""
     try:
         return SteadyTorchCall(bound, args, kwargs, signature, outside)
     except (NotSteady, _steady_calls.AddressesMoved, _argument_tests.NoTests):
         return None
-    except Exception:  # the original call has its result
+    except Exception:  # an error here must not disturb the original call, which has its result
         _log.debug("later calls use the slower Python checks", exc_info=True)
         return None

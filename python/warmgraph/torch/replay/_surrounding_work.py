@@ -1,4 +1,4 @@
-"""Whether a call is inside a foreign run, capture, compilation or mode."""
+"""Finds out whether a call is inside a run, a capture, a compilation or a mode that does not belong to it."""
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +16,7 @@ from warmgraph.calls._steady_calls import Tests
 from warmgraph.torch.read import _libraries
 from warmgraph.torch.replay import _modes
 
-_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
+_RELAXED = 2  # the driver's value CU_STREAM_CAPTURE_MODE_RELAXED (cuda.h)
 
 
 class _Running(threading.local):
@@ -38,15 +38,14 @@ _is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStr
 
 
 def is_inside() -> bool:
-    """Whether the call is inside a foreign run, capture, compilation or mode."""
+    """Whether the call is inside a run, a capture, a compilation or a mode that does not belong to it."""
     return running.depth > 0 or torch.compiler.is_compiling() or is_captured() or _modes.is_inside()
 
 
 def expect_outside(tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
-    """Tests `not is_inside()`, without the modes. Returns (object, name) of attributes that must not change. asks_stream: the launch itself asks its
-    stream whether it
-    captures, in a third of the time."""
-    if _current_run.threads:  # other threads' runs may last long
+    """Adds tests that is_inside() is still false, except for the modes. Returns (object, name) of the attributes that must not change.
+    asks_stream: no test for captures is needed, because the launch itself asks its stream, in a third of the time."""
+    if _current_run.threads:  # runs of other threads may last long, so the list may stay non-empty: test this thread
         tests.number(tests.answer(operator.attrgetter("depth"), running), 0)
         tests.items(tests.answer(operator.attrgetter("runs"), _current_run.state), 0)
     else:
@@ -64,8 +63,9 @@ def is_captured() -> bool:
 
 
 def first_run_allowed() -> contextlib.AbstractContextManager[None]:
-    """For a call in the caller's own capture. If all calls before were replays, this is the function's first run in the process: it may allocate, load
-    code and make a library's handle. Code that is not compiled yet runs uncompiled, because Dynamo cannot compile in a capture."""
+    """For a call in the caller's own capture. If all earlier calls were replays, the function runs for the first time in this process: it
+    may then allocate memory, load code and make a library's handle. Code that is not compiled yet runs uncompiled, because Dynamo cannot
+    compile in a capture."""
     return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
 
 
@@ -75,7 +75,7 @@ def _first_run() -> Iterator[None]:
     exchange = _libraries.driver().cuThreadExchangeStreamCaptureMode
     exchange(ctypes.byref(mode))
     try:
-        # Without Dynamo nothing is compiled, and importing it takes seconds.
+        # Only if Dynamo is loaded: without it nothing is compiled, and importing it takes seconds.
         with torch.compiler.set_stance("eager_on_recompile") if "torch._dynamo" in sys.modules else contextlib.nullcontext():
             yield
     finally:

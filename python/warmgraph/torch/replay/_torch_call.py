@@ -1,4 +1,4 @@
-"""One call of a function of PyTorch's tensors, as it was read, and its surroundings."""
+"""A call with PyTorch's tensors after it was read, and its surroundings."""
 from __future__ import annotations
 
 import ctypes
@@ -22,23 +22,23 @@ _serials = itertools.count()
 
 
 class NotSteady(Exception):
-    """Such calls must be read each time."""
+    """Calls like this one must be read each time."""
 
 
 class Surroundings:
-    """The contents of one object, the closures and the globals: read once, and checked before each use."""
+    """The values around a call: the contents of its object, the closures and the globals. They are read once, and checked before each use."""
 
     def __init__(self, walker: Walker, reached: _installed_code.TorchReached, regions: Sequence[Region]) -> None:
-        """`regions`: of the whole walk."""
+        """`regions`: the regions of the whole walk."""
         self.serial, self.reached = next(_serials), reached
-        self._kept: list[Any] = []  # storages, once the weights are frozen
+        self._kept: list[Any] = []  # the storages that are kept alive, once the weights are frozen
         self._is_frozen = ctypes.c_int32()
         self.places = [place for place in walker.places if place.via != "argument"]
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
         self._remember(walker, regions)
 
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
-        """Prepares later checks."""
+        """Keeps what later checks compare."""
         self.ids = {id(value) for value in self.objects.values()}
         self._held = _identity_checks.Held(walker.watched, self.reached)
         self._looks = TensorChecks(one.tensor for one in self.places)
@@ -47,7 +47,7 @@ class Surroundings:
         self.regions = _regions.regions_of(self.places) if shared else states
 
     def stands_for(self, other: Surroundings) -> bool:
-        """Whether they are equal after another read: then the known calls stay valid."""
+        """Whether a new reading gave the same surroundings. Then the known calls stay valid."""
         return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
@@ -55,7 +55,8 @@ class Surroundings:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
     def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
-        """The checks for a later call, with tensors' addresses. `always`: checks that remain when frozen. `addresses`: the call's, by id."""
+        """The checks for a later call, with the tensors' addresses. `always`: checks that remain when the weights are frozen. `addresses`:
+        the tensors' addresses in the replayed call, by id."""
         if self._kept:
             return _steady_calls.Looks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()
@@ -66,7 +67,7 @@ class Surroundings:
         return _steady_calls.Looks(always, self._is_frozen, *found, weights)
 
     def freeze(self) -> None:
-        """From now on nothing is expected to change."""
+        """Freezes the weights: from now on nothing here is checked for changes."""
         self._kept = [self, *(one.storage for one in self.regions)]
         self._is_frozen.value = 1
 
@@ -90,7 +91,7 @@ class TorchCall:
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
-    of_arguments: FactsOfArguments | Walker  # the findings for the arguments alone
+    of_arguments: FactsOfArguments | Walker  # the results of reading the arguments alone
 
     @property
     def places(self) -> list[Place]:

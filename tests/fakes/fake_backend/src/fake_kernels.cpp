@@ -9,7 +9,7 @@ namespace {
 
 using enum ParamKind;
 
-/// The i32 elements of one argument; reads and writes past its allocation do nothing.
+/// The i32 elements of an argument. Reads and writes past the end of its allocation have no effect.
 class Elements {
 public:
     explicit Elements(std::span<std::byte> bytes) : m_bytes(bytes) {}
@@ -35,7 +35,8 @@ std::uint64_t count_of(const FakeArguments& args)
     return std::min<std::uint64_t>(args.items, count < 0 ? 0 : static_cast<std::uint64_t>(count));
 }
 
-/// A kernel that changes each element of its first memory parameter independently; its last value is their number.
+/// A kernel that changes each element of its first memory parameter independently. Its last value parameter is the
+/// number of elements.
 template <class Change>
 std::function<void(const FakeArguments&)> each(Change change)
 {
@@ -55,7 +56,7 @@ void sum(const FakeArguments& args)
     Elements(args.memory[0]).set(0, wrap(total));
 }
 
-/// Returns another value each time, so that verification sees nondeterminism.
+/// Returns another value in each call, so that verification finds nondeterminism.
 std::int32_t next_noise()
 {
     static std::atomic<std::int32_t> counter = 0;

@@ -9,11 +9,11 @@
 
 namespace warmgraph::backends {
 
-/// A launch's resolved arguments; memory goes from its address to the end of its allocation.
+/// The resolved arguments of a launch. A memory argument reaches from its address to the end of the allocation.
 struct FakeArguments {
-    std::uint64_t items = 0;                  ///< work-items
-    std::vector<std::span<std::byte>> memory; ///< the memory parameters, in order
-    std::vector<std::int32_t> values;         ///< the value parameters, in order
+    std::uint64_t items = 0;                  ///< number of work-items
+    std::vector<std::span<std::byte>> memory; ///< the arguments for memory parameters, in order
+    std::vector<std::int32_t> values;         ///< the arguments for value parameters, in order
 };
 
 struct FakeKernel {
@@ -22,7 +22,7 @@ struct FakeKernel {
     std::function<void(const FakeArguments&)> run;
 };
 
-/// Returns nullptr when no kernel has this name.
+/// The kernel with this name. Returns nullptr when there is no such kernel.
 [[nodiscard]] const FakeKernel* find_fake_kernel(std::string_view name);
 
 } // namespace warmgraph::backends

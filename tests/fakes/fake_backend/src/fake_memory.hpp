@@ -9,7 +9,7 @@
 
 namespace warmgraph::backends {
 
-/// Host memory by base address. Thread-safe.
+/// Allocations of host memory by base address. Thread-safe.
 class FakeMemory {
 public:
     explicit FakeMemory(FakeState& state) noexcept : m_state(state) {}
@@ -18,9 +18,9 @@ public:
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
     void release(const MemoryRef& memory) noexcept;
 
-    /// Fails when some of the bytes are not allocated; shadows are.
+    /// Fails when some of the bytes are not allocated. A shadow counts as allocated.
     [[nodiscard]] Result<void> check(const Address& address, std::uint64_t size) const;
-    /// `size` bytes of host memory; a shadow is refused. Valid until the release.
+    /// `size` bytes of host memory at the address. Fails for a shadow. The span is valid until the memory is released.
     [[nodiscard]] Result<std::span<std::byte>> bytes(const Address& address, std::uint64_t size);
     /// The bytes from the address to the end of its allocation.
     [[nodiscard]] Result<std::span<std::byte>> rest(const Address& address);
@@ -29,7 +29,7 @@ private:
     struct Allocation {
         Allocation(FakeState& state, std::uint64_t bytes_in_all) : size(bytes_in_all), count(state.allocations) {}
         std::uint64_t size;
-        std::optional<Bytes> bytes; ///< empty: a shadow
+        std::optional<Bytes> bytes; ///< empty for a shadow
         LiveCount count;
     };
     [[nodiscard]] MemoryRef insert(std::uint64_t size, std::optional<Bytes> bytes);

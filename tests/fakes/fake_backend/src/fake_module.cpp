@@ -12,7 +12,7 @@ struct Declaration {
     std::vector<ParamKind> params;
 };
 
-/// Parses a line like "kernel add_scalar(memory x, value amount, value n)"; the error is a line of a compiler's log.
+/// Parses a line like "kernel add_scalar(memory x, value amount, value n)". The error is a line for the compiler's log.
 std::expected<Declaration, std::string> parse_line(std::string line)
 {
     for (char& letter : line) {

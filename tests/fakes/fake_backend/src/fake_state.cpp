@@ -24,7 +24,7 @@ Result<void> FakeState::enter(const char* entry)
             failure = fault.error;
         if (fault.length == FaultLength::once) fault.nth = 0;
     }
-    lock.unlock(); // `instead` may wait for other calls
+    lock.unlock(); // unlocked, because `instead` may wait for other calls
     if (instead) instead();
     if (!failure) return {};
     return within(entry, *failure);

@@ -1,4 +1,4 @@
-// Faults, the call log and the counts, shared by all objects of one fake backend.
+// The faults, the call log and the counts. All objects of one fake backend share them.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ struct FakeState {
     FakeOptions options;
     std::atomic<std::int64_t> allocations = 0, modules = 0, streams = 0, execs = 0;
 
-    /// Logs a call and returns its injected failure, if any. Every entry point begins with it.
+    /// Logs a call, and returns the injected failure if there is one. Every entry point calls this first.
     [[nodiscard]] Result<void> enter(const char* entry);
 
     void inject(Fault fault);

@@ -193,7 +193,7 @@ Result<void> FakeStream::begin_capture()
 Result<RawGraph> FakeStream::end_capture()
 {
     const auto entered = m_state.enter("end_capture");
-    auto graph = m_capture.end(); // the capture ends in any case
+    auto graph = m_capture.end(); // the capture ends even if this fails
     if (!entered) return std::unexpected(entered.error());
     return graph;
 }

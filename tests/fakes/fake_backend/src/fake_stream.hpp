@@ -10,7 +10,7 @@ namespace warmgraph::backends {
 inline constexpr std::uint64_t k_fake_max_block = 1024;
 inline constexpr std::uint64_t k_fake_local_memory = 48 * 1024;
 
-/// Whether `work` could run; shadows are addresses like any other here.
+/// Checks whether `work` could run. Shadows are treated like other addresses.
 [[nodiscard]] Result<void> check_fake(const RawWork& work, const FakeState& state, const FakeMemory& memory);
 [[nodiscard]] Result<void> run_fake(const RawWork& work, FakeMemory& memory);
 
@@ -33,7 +33,7 @@ public:
 
 private:
     [[nodiscard]] Result<void> enqueue(const char* entry, const RawWork& work);
-    /// Passes a failed check or an injected failure on; a capture remembers the failure.
+    /// Returns the failure of a check, or an injected failure. During a capture, the capture remembers the failure.
     [[nodiscard]] Result<void> pass(Result<void> checked);
 
     FakeState& m_state;
