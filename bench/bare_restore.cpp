@@ -43,8 +43,8 @@ $WARMGRAPH_CUDA_DRIVER names another libcuda. Exit status: 0 measured, 1 it coul
 )";
 
 /// A function's only entry and its folder.
-struct Stored {
-    explicit Stored(std::span<char* const> name) // folder, model, function
+struct OnlyEntry {
+    explicit OnlyEntry(std::span<char* const> name) // folder, model, function
     {
         store::StoreOptions options;
         options.access = store::StoreMode::read_only;
@@ -59,7 +59,7 @@ struct Stored {
         if (found.size() != 1)
             throw std::runtime_error(fmt::format("{} has {} entries of '{}' of model '{}', expected one", name[0],
                                                  found.size(), name[2], name[1]));
-        graph = checked(store->entry(found.front(), store::Reading::ahead)).value().graph;
+        graph = checked(store->entry(found.front(), store::ReadPurpose::preload)).value().graph;
     }
     [[nodiscard]] Result<Bytes> image(const Digest& digest) const
     {
@@ -89,7 +89,7 @@ replay::Bindings allocate(backends::Device& device, const cachefmt::Graph& graph
 /// The constructor makes no driver call: it prepares parameters and edges with this process's addresses.
 class BareGraph {
 public:
-    BareGraph(backends::Device& device, const Stored& stored, const replay::Bindings& bound)
+    BareGraph(backends::Device& device, const OnlyEntry& stored, const replay::Bindings& bound)
     {
         const cachefmt::Graph& graph = stored.graph;
         for (std::size_t i = 0; i < graph.regions.size(); ++i) {
@@ -229,7 +229,7 @@ double restore_with_library(const std::shared_ptr<backends::Device>& device, std
     replay::ModuleCache modules;
     Phases phases;
     const SteadyTime begin = now();
-    Stored stored{name};
+    OnlyEntry stored{name};
     const auto image_of = [&](const cachefmt::ImageRef& image) { return stored.image(image.digest); };
     const auto executable =
         checked(replay::Executable::restore(device, std::move(stored.graph), modules, image_of, bound, phases));
@@ -243,7 +243,7 @@ nlohmann::json measure(const std::string& way, std::span<char* const> name)
 {
     const auto device = checked(backends::open_built_device("cuda:0"));
     device->begin_warm_up();
-    const Stored stored{name};
+    const OnlyEntry stored{name};
     const replay::Bindings bound = allocate(*device, stored.graph);
     const auto stream = checked(device->create_stream());
     static_cast<void>(checked(device->instantiate({}))); // waits for the warm-up

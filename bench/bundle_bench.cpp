@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "temp_dir.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/bundle/writer.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -84,7 +84,7 @@ BENCHMARK(bundle_open)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAgg
 void bundle_check(benchmark::State& state)
 {
     const auto& big = big_bundle();
-    const bundle::Here here{{"fact.100", "value 0", cachefmt::Role::must_match}};
+    const bundle::MachineFacts here{{"fact.100", "value 0", cachefmt::Role::must_match}};
     for (auto _ : state) {
         const auto opened = bundle::Bundle::open(bundle::open_file(big.path).value()).value();
         int fitting = 0;
@@ -107,7 +107,7 @@ void bundle_read_one(benchmark::State& state)
 BENCHMARK(bundle_read_one)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
 
 /// Loads the wanted entries of the bundle into an empty cache folder below `dir`.
-std::filesystem::path load(const test::TempDir& dir, const bundle::Wanted& wanted, std::uint64_t entries)
+std::filesystem::path load(const test::TempDir& dir, const bundle::EntryFilter& wanted, std::uint64_t entries)
 {
     std::filesystem::path folder = dir.path() / "cache";
     const auto opened = bundle::Bundle::open(bundle::open_file(big_bundle().path).value()).value();

@@ -28,9 +28,9 @@ cachefmt::Entry entry(int function, int variant)
     return result;
 }
 
-class Filled {
+class FilledStore {
 public:
-    Filled()
+    FilledStore()
     {
         store = *store::LocalStore::open(dir.path() / "cache");
         for (int function = 0; function < k_functions; ++function)
@@ -41,9 +41,9 @@ public:
     std::unique_ptr<store::LocalStore> store;
 };
 
-Filled& filled()
+FilledStore& filled()
 {
-    static Filled result;
+    static FilledStore result;
     return result;
 }
 

@@ -38,19 +38,19 @@ Images read_images(const std::filesystem::path& folder)
     return images;
 }
 
-struct Measured {
+struct PackingFigures {
     std::uint64_t stored = 0;
     double publish_ms = 0, load_ms = 0;
 };
 
-std::optional<Measured> measure(const Images& images, const store::Packing& packing)
+std::optional<PackingFigures> measure(const Images& images, const store::Packing& packing)
 {
     const test::TempDir folder;
     store::StoreOptions options;
     options.packings.images = packing;
     const auto store = store::LocalStore::open(folder.path() / "cache", options);
     if (!store) return std::nullopt;
-    Measured measured;
+    PackingFigures measured;
     const auto published = bench::now();
     for (const Bytes& image : images.contents)
         if (!(*store)->publish_image(image)) return std::nullopt;

@@ -68,7 +68,7 @@ void read_timings(JsonMembers& members, std::vector<Timing>& timings)
         fields.milliseconds("ms", timing.ms);
         fields.number("rounds", timing.rounds);
         if (item.is_object() && item.contains("failed")) fields.text("failed", timing.failed);
-        if (!fields.what_is_wrong().empty()) return members.wrong("timings");
+        if (!fields.first_problem().empty()) return members.wrong("timings");
     }
 }
 
@@ -139,8 +139,8 @@ Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, dou
         auto& [key, ms] = programs.emplace_back();
         members.digest("key", key);
         members.milliseconds("ms", ms);
-        if (!members.what_is_wrong().empty())
-            return fail(ErrorCode::corrupt, "one of its programs is wrong: {}", members.what_is_wrong());
+        if (!members.first_problem().empty())
+            return fail(ErrorCode::corrupt, "one of its programs is wrong: {}", members.first_problem());
     }
     return {};
 }
@@ -150,7 +150,7 @@ Result<BestConfig> best_config_of(const Parsed& json)
     JsonMembers members(json, k_longest_text);
     std::uint64_t format = 0;
     members.number("format", format);
-    if (members.what_is_wrong().empty() && format != k_best_config_format)
+    if (members.first_problem().empty() && format != k_best_config_format)
         return fail(ErrorCode::stale, "the tuned configuration has format {}, expected {}", format,
                     k_best_config_format);
     BestConfig best;
@@ -165,7 +165,7 @@ Result<BestConfig> best_config_of(const Parsed& json)
     members.text("written", best.written);
     members.digest("configs_hash", best.configs_hash);
     members.digest("key", best.key);
-    if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
+    if (!members.first_problem().empty()) return fail(ErrorCode::corrupt, "{}", members.first_problem());
     if (auto ok = read_programs(json, best.programs); !ok) return std::unexpected(ok.error());
     const Timing* const own = timing_of(best.timings, best.config);
     if (own == nullptr || !own->failed.empty())

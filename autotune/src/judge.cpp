@@ -23,20 +23,21 @@ std::string other_driver(const Facts& stored, const Facts& now)
 }
 
 /// Judges a winner that descent found.
-Judgement judge_descended(const BestConfig& stored, const Wanted& now)
+WinnerVerdict judge_descended(const BestConfig& stored, const ConfigRequest& now)
 {
-    if (now.search != Search::coordinate_descent)
-        return {Judgement::Use::none, "coordinate descent found it, but this kernel does not use coordinate descent"};
+    if (now.search != SearchMethod::coordinate_descent)
+        return {WinnerVerdict::Use::none,
+                "coordinate descent found it, but this kernel does not use coordinate descent"};
     if (std::string wrong = why_outside(now.space, stored.config); !wrong.empty())
-        return {Judgement::Use::none, std::move(wrong)};
-    return {Judgement::Use::winner};
+        return {WinnerVerdict::Use::none, std::move(wrong)};
+    return {WinnerVerdict::Use::winner};
 }
 
 } // namespace
 
-Judgement judge(const BestConfig& stored, const Wanted& now)
+WinnerVerdict judge(const BestConfig& stored, const ConfigRequest& now)
 {
-    const auto miss = [](std::string why) { return Judgement{Judgement::Use::none, std::move(why)}; };
+    const auto miss = [](std::string why) { return WinnerVerdict{WinnerVerdict::Use::none, std::move(why)}; };
     if (stored.key != now.key || stored.kernel != now.kernel)
         return miss(fmt::format("it was stored for kernel '{}' {}, expected '{}' {}", stored.kernel,
                                 short_hex(stored.key), now.kernel, short_hex(now.key)));
@@ -51,7 +52,7 @@ Judgement judge(const BestConfig& stored, const Wanted& now)
     if (count != 1)
         return miss(fmt::format("{} candidates are equal to the stored winner '{}', expected exactly one", count,
                                 to_text(stored.config)));
-    return {now.search == Search::coordinate_descent ? Judgement::Use::start : Judgement::Use::winner};
+    return {now.search == SearchMethod::coordinate_descent ? WinnerVerdict::Use::start : WinnerVerdict::Use::winner};
 }
 
 } // namespace warmgraph::autotune

@@ -11,14 +11,14 @@ Result<void> read_head(const Parsed& json, ModuleConfigs& module)
     JsonMembers members(json, k_longest_text);
     std::uint64_t format = 0;
     members.number("format", format);
-    if (members.what_is_wrong().empty() && format != k_module_format)
+    if (members.first_problem().empty() && format != k_module_format)
         return fail(ErrorCode::stale, "the module's configurations have format {}, expected {}", format,
                     k_module_format);
     members.text("module", module.module);
     members.digest("key", module.key);
     const Parsed* const configs = members.find("configs", &Parsed::is_array);
     if (configs != nullptr && configs->size() > k_most_module_configs) members.wrong("configs");
-    if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
+    if (!members.first_problem().empty()) return fail(ErrorCode::corrupt, "{}", members.first_problem());
     return {};
 }
 

@@ -182,18 +182,18 @@ std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) 
     auto shared = std::make_shared<TunedKernel>();
     shared->kernel = kernel;
     shared->device = device_facts(backend);
-    autotune::Wanted& wanted = shared->wanted;
+    autotune::ConfigRequest& wanted = shared->wanted;
     wanted.kernel = kernel.name;
     wanted.key = tuned_key(kernel, shared->device);
     shared->why_not_kept = included_headers(kernel.source, kernel.options).why_unknown;
     wanted.space = space_of(kernel);
     wanted.driver = driver_facts(backend);
-    if (options.search == TuningSearch::coordinate_descent) wanted.search = autotune::Search::coordinate_descent;
+    if (options.search == TuningSearch::coordinate_descent) wanted.search = autotune::SearchMethod::coordinate_descent;
     if (options.driver == TuningDriver::any) wanted.driver_rule = autotune::DriverRule::any;
     return shared;
 }
 
-Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
+Tuned Tuner::Impl::tune(const TunableKernel& kernel, const LoadedConfigs& loaded_configs)
 {
     auto described = describe(kernel);
     const std::scoped_lock lock{mutex};
@@ -205,7 +205,7 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
     } else if (!shared->current) {
         const auto begin = clock.steady();
         const double saved_before = cache.programs->counts().saved_ms;
-        TuningReport report = decide(*shared, ahead);
+        TuningReport report = decide(*shared, loaded_configs);
         report.took_ms = Milliseconds{clock.steady() - begin}.count();
         if (report.outcome == TuningOutcome::stored) take_off(report.took_ms, saved_before);
         shared->current = std::move(report);
@@ -233,11 +233,11 @@ void Tuner::Impl::take_off(double ms, double saved_before)
     counts.saved_ms -= used_ms;
 }
 
-Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
+Tuner::Impl::ConfigLookup Tuner::Impl::look_up_file(const TunedKernel& shared)
 {
-    Found found;
+    ConfigLookup found;
     const auto none = [&found](std::string why, std::string_view word) {
-        found.judgement = {autotune::Judgement::Use::none, std::move(why)};
+        found.judgement = {autotune::WinnerVerdict::Use::none, std::move(why)};
         found.word = word;
     };
     auto stored = library->find(shared.wanted.key);
@@ -255,13 +255,13 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
 
 /// Finds the stored configuration. The kernel's own file is the newest. If that file cannot be used, the module's
 /// configuration is used and stored again.
-Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
+Tuner::Impl::ConfigLookup Tuner::Impl::look_up(const TunedKernel& shared, const LoadedConfigs& loaded_configs)
 {
-    using Use = autotune::Judgement::Use;
+    using Use = autotune::WinnerVerdict::Use;
     if (cache.policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}, "refresh"};
-    Found found = look_up_file(shared);
-    const auto carried = ahead.find(shared.wanted.key);
-    if (found.judgement.use != Use::none || carried == ahead.end()) return found;
+    ConfigLookup found = look_up_file(shared);
+    const auto carried = loaded_configs.find(shared.wanted.key);
+    if (found.judgement.use != Use::none || carried == loaded_configs.end()) return found;
     const auto judgement = autotune::judge(carried->second, shared.wanted);
     if (judgement.use == Use::none) return found;
     if (judgement.use == Use::winner && why_not_written().empty()) {
@@ -314,13 +314,13 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
     return report_of(stored, TuningOutcome::stored, std::move(reason));
 }
 
-TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
+TuningReport Tuner::Impl::decide(TunedKernel& shared, const LoadedConfigs& loaded_configs)
 {
     if (!library) return untuned(shared, cache.store ? store::switched_off("tuned configurations") : cache.why_off);
     if (!shared.why_not_kept.empty()) return untuned(shared, shared.why_not_kept);
-    const Found found = look_up(shared, ahead);
+    const ConfigLookup found = look_up(shared, loaded_configs);
     const std::string barred = why_not_tuned(shared);
-    using Use = autotune::Judgement::Use;
+    using Use = autotune::WinnerVerdict::Use;
     if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
     if (found.judgement.use == Use::start && !barred.empty()) // the stored winner is valid and better than the default
         return use_stored(shared, *found.best,
@@ -340,7 +340,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
     return report_of(*shared.best, TuningOutcome::tuned, std::move(reason));
 }
 
-autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found)
+autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const ConfigLookup& found)
 {
     value_or_raise(refuse_while_capturing("Tuner::tune", "tune before the call"));
     const auto& wanted = shared.wanted;
@@ -350,11 +350,11 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
         if (!result) raise(within(fmt::format("kernel '{}'", shared.kernel.name), result.error()).error());
         return std::move(*result);
     };
-    const double before = found.judgement.use == autotune::Judgement::Use::start ? found.best->took_ms : 0;
+    const double before = found.judgement.use == autotune::WinnerVerdict::Use::start ? found.best->took_ms : 0;
     autotune::Winner winner =
         before > 0 ? autotune::Winner{found.best->config, found.best->found_by, found.best->timings, before}
                    : checked(autotune::enumerate(bench, wanted.space, rules, clock));
-    if (wanted.search == autotune::Search::coordinate_descent)
+    if (wanted.search == autotune::SearchMethod::coordinate_descent)
         winner = checked(autotune::descend(bench, wanted.space, rules, clock, std::move(winner)));
     std::vector<std::pair<Digest, double>> programs;
     if (before > 0) programs = found.best->programs;
@@ -494,7 +494,7 @@ std::vector<std::string> Tuner::Impl::reload()
         auto stored = library->find(shared->wanted.key);
         if (!stored) fault("read", of_kernel(*shared), stored.error());
         if (!stored || !*stored) continue;
-        if (autotune::judge(**stored, shared->wanted).use != autotune::Judgement::Use::winner) continue;
+        if (autotune::judge(**stored, shared->wanted).use != autotune::WinnerVerdict::Use::winner) continue;
         if (has_rejected(*shared) || (*stored)->config == shared->current->config) continue;
         if (!is_proven(*shared, (*stored)->config)) continue;
         shared->current = report_of(**stored, TuningOutcome::stored, "");

@@ -173,7 +173,7 @@ try {
 Result<void> TuningBench::prepare(const TunedConfig& config)
 {
     if (m_built.contains(config)) return {};
-    Built built{program_of(config)};
+    BuiltProgram built{program_of(config)};
     // The first run includes building the program. The second run's time gives the number of runs for a measurement.
     const auto began = m_clock.steady();
     const auto first = run(built.program, config, 1);
@@ -217,7 +217,7 @@ Result<std::optional<std::string>> TuningBench::difference(const TunedConfig& co
 
 Result<double> TuningBench::time(const TunedConfig& config)
 {
-    const Built& built = m_built.at(config);
+    const BuiltProgram& built = m_built.at(config);
     return run(built.program, config, built.repeats);
 }
 

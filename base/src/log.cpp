@@ -76,9 +76,9 @@ public:
         if (s_is_receiving) return;
         const std::shared_lock lock(m_mutex);
         if (!m_receiver) return m_standard_error.log(message);
-        struct Receiving {
-            Receiving() { s_is_receiving = true; }
-            ~Receiving() { s_is_receiving = false; }
+        struct ReceiveScope {
+            ReceiveScope() { s_is_receiving = true; }
+            ~ReceiveScope() { s_is_receiving = false; }
         } const receiving;
         m_receiver(message.level, {message.payload.data(), message.payload.size()});
     }

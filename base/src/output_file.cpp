@@ -104,10 +104,10 @@ OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
-Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode, Named named)
+Result<OutputFile> OutputFile::open(const fs::path& path, mode_t mode, PathOrigin named)
 {
     const std::string name = is_standard_output(path) ? "standard output" : path.string();
-    const bool is_followed = named == Named::by_user;
+    const bool is_followed = named == PathOrigin::by_user;
     struct stat there{};
     const bool is_there = is_standard_output(path) ? false
                           : is_followed            ? ::stat(path.c_str(), &there) == 0

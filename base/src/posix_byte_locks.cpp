@@ -33,7 +33,7 @@ private:
     Path m_path;
 };
 
-Descriptor open_for_locks(const Place& place, std::optional<std::uint32_t> mode)
+Descriptor open_for_locks(const NameInFolder& place, std::optional<std::uint32_t> mode)
 {
     if (mode) return open_at(place.at(), place.name, O_RDWR | O_CREAT | O_NONBLOCK, *mode);
     Descriptor file = open_at(place.at(), place.name, O_RDWR | O_NONBLOCK);
@@ -43,7 +43,7 @@ Descriptor open_for_locks(const Place& place, std::optional<std::uint32_t> mode)
 
 } // namespace
 
-Result<std::unique_ptr<ByteLocks>> open_byte_locks_at(const Place& place, std::optional<std::uint32_t> mode)
+Result<std::unique_ptr<ByteLocks>> open_byte_locks_at(const NameInFolder& place, std::optional<std::uint32_t> mode)
 {
     for (int round = 0; round < k_lock_rounds; ++round) {
         Descriptor file = open_for_locks(place, mode);

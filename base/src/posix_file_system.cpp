@@ -31,14 +31,14 @@ public:
     }
 
 private:
-    Result<posix::Place> find(const Path& path) override
+    Result<posix::NameInFolder> find(const Path& path) override
     {
         const Path parent = path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
         auto folder = std::make_shared<const Descriptor>(
             retry([&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
         if (!*folder) return failed("open", path, errno);
         const Path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-        return posix::Place{std::move(folder), name.empty() ? "." : name.native(), path};
+        return posix::NameInFolder{std::move(folder), name.empty() ? "." : name.native(), path};
     }
 };
 

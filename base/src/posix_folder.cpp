@@ -56,14 +56,14 @@ Result<SharedDescriptor> PosixFolder::walk(const Path& path)
     return folder;
 }
 
-Result<Place> PosixFolder::find(const Path& path)
+Result<NameInFolder> PosixFolder::find(const Path& path)
 {
     if (path.empty() || !path.has_filename())
         return fail(ErrorCode::internal, "'{}' is not a name in an opened folder", path.string());
     if (auto ok = require_names(path.filename()); !ok) return std::unexpected(ok.error());
     auto folder = walk(path.parent_path());
     if (!folder) return std::unexpected(folder.error());
-    return Place{std::move(*folder), path.filename().native(), m_path / path};
+    return NameInFolder{std::move(*folder), path.filename().native(), m_path / path};
 }
 
 Result<std::unique_ptr<FileSystem>> PosixFolder::open_folder(const Path& path, Admission admits)

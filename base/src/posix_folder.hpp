@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "posix_places.hpp"
+#include "posix_files.hpp"
 
 namespace warmgraph::posix {
 
@@ -23,7 +23,7 @@ public:
     static Result<SharedDescriptor> open_root(const Path& path, const Admission& admits);
 
 private:
-    Result<Place> find(const Path& path) override;
+    Result<NameInFolder> find(const Path& path) override;
     /// Opens the folder at `path` itself, one path component at a time.
     Result<SharedDescriptor> walk(const Path& path);
     /// Opens one folder; refuses links and anything else that is not a folder.

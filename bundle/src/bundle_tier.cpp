@@ -24,12 +24,12 @@ bool BundleTier::is_refused(const std::string& name) const
     return m_refused.contains(name);
 }
 
-Result<std::optional<store::Found>> BundleTier::get(const store::Name& name, store::Extent extent)
+Result<std::optional<store::StampedBytes>> BundleTier::get(const store::Name& name, store::ReadLimit extent)
 {
     const std::string text = to_text(name);
     const Member* const member = m_bundle->find(text);
     if (member == nullptr || is_refused(text)) return std::nullopt;
-    store::Found found{{.size = member->object_size(), .version = 0, .used = {}}, Bytes{}};
+    store::StampedBytes found{{.size = member->object_size(), .version = 0, .used = {}}, Bytes{}};
     if (auto ok = m_bundle->check_trust(*member); !ok) {
         found.bytes = std::unexpected(std::move(ok.error()));
         return found;

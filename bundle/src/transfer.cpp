@@ -18,9 +18,9 @@ ArtifactKind kind_of_blob(const cachefmt::Graph& graph, const Digest& digest)
 }
 
 /// Adds one entry to a bundle. Returns an empty text, or the reason why it was left out.
-class Gathering {
+class EntryPacker {
 public:
-    Gathering(Writer& writer, const Getter& get, Transfer& transfer)
+    EntryPacker(Writer& writer, const Getter& get, Transfer& transfer)
         : m_writer(writer), m_get(get), m_transfer(transfer)
     {
     }
@@ -102,7 +102,7 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
                         const Progress& progress)
 {
     Transfer transfer;
-    Gathering gathering(writer, get, transfer);
+    EntryPacker gathering(writer, get, transfer);
     std::uint64_t done = 0;
     for (const store::EntryKey& key : entries) {
         auto why = gathering.add(key);
@@ -194,7 +194,8 @@ Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& gr
     return names;
 }
 
-Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted, const WantedArtifact& artifacts)
+Result<Transfer> copy_members(const Bundle& from, Writer& writer, const EntryFilter& wanted,
+                              const ArtifactFilter& artifacts)
 {
     Transfer transfer;
     const auto copy = [&](const Member& member, double seconds) -> Result<void> {

@@ -16,9 +16,10 @@ constexpr int k_tries = 50;
 constexpr std::chrono::milliseconds k_when_busy{20};
 
 /// Puts members into a folder.
-class Unpacking {
+class MemberUnpacker {
 public:
-    Unpacking(const Bundle& bundle, store::Tier& folder, const profile::Library::Lock& lock, Transfer& transfer)
+    MemberUnpacker(const Bundle& bundle, store::Tier& folder, const profile::ProfileLibrary::Lock& lock,
+                   Transfer& transfer)
         : m_bundle(bundle), m_folder(folder), m_profiles(folder, lock), m_transfer(transfer)
     {
     }
@@ -43,7 +44,7 @@ public:
     }
 
     /// Puts an artifact that needs no other object.
-    Result<void> other(const Member& member, const WantedArtifact& wanted)
+    Result<void> other(const Member& member, const ArtifactFilter& wanted)
     {
         if (std::string why = wanted ? wanted(m_bundle, member) : std::string(); !why.empty())
             return leave(m_transfer.skipped, member, std::move(why));
@@ -66,7 +67,7 @@ public:
         return *there ? leave(m_transfer.there, member, "it is already in the folder")
                       : leave(m_transfer.skipped, member, "no loaded entry needs it");
     }
-    static Result<void> leave(std::vector<Left>& list, const Member& member, std::string why)
+    static Result<void> leave(std::vector<UnmovedArtifact>& list, const Member& member, std::string why)
     {
         list.push_back({std::string(member.name), std::move(why)});
         return {};
@@ -146,28 +147,29 @@ private:
 
     const Bundle& m_bundle;
     store::Tier& m_folder;
-    profile::Library m_profiles;
+    profile::ProfileLibrary m_profiles;
     Transfer& m_transfer;
     std::set<std::string> m_seen;
 };
 
 } // namespace
 
-Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted, const UnpackOptions& options)
+Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const EntryFilter& wanted,
+                        const UnpackOptions& options)
 {
     Transfer transfer;
-    Unpacking unpacking(bundle, folder, options.profile_lock, transfer);
+    MemberUnpacker unpacking(bundle, folder, options.profile_lock, transfer);
     std::uint64_t done = 0;
     const std::uint64_t total = bundle.members().size();
     for (const Member& member : bundle.members()) {
         Result<void> ok;
         if (const auto usable = check_usable(bundle, member); !usable) {
-            ok = Unpacking::leave(transfer.skipped, member, usable.error().message);
+            ok = MemberUnpacker::leave(transfer.skipped, member, usable.error().message);
         } else if (member.kind == ArtifactKind::entries) {
             const auto header = usable_graph(bundle, member);
             std::string refusal = header ? wanted(*header) : header.error().message;
             ok = refusal.empty() ? unpacking.graph(member, header->info.answer_ms / k_second_ms)
-                                 : Unpacking::leave(transfer.skipped, member, std::move(refusal));
+                                 : MemberUnpacker::leave(transfer.skipped, member, std::move(refusal));
         } else if (!is_blob(member.kind)) {
             ok = unpacking.other(member, options.artifacts);
         }

@@ -26,20 +26,20 @@ private:
     Bytes& m_bytes;
 };
 
-struct Packed {
+struct PackedBytes {
     Bytes bytes{}; ///< the compressed bytes; empty if the bytes are stored uncompressed
     Codec codec = Codec::none;
 };
 
 /// Compresses the bytes if that makes them smaller. Pads a result that is smaller than 1 / 64 of the raw size, because
 /// readers refuse such a result.
-Result<Packed> pack(ByteView raw, const WriteOptions& options)
+Result<PackedBytes> pack(ByteView raw, const WriteOptions& options)
 {
-    if (raw.size() <= options.compress_above) return Packed{};
+    if (raw.size() <= options.compress_above) return PackedBytes{};
     auto small = cachefmt::compress(raw, options.zstd_level, raw.size() / k_most_expansion + 1);
     if (!small) return std::unexpected(std::move(small.error()));
-    if (small->size() >= raw.size()) return Packed{};
-    return Packed{std::move(*small), Codec::zstd};
+    if (small->size() >= raw.size()) return PackedBytes{};
+    return PackedBytes{std::move(*small), Codec::zstd};
 }
 
 } // namespace
@@ -92,7 +92,7 @@ Result<bool> Writer::add(ArtifactKind kind, const store::Name& name, ByteView ob
     }
     record.member.size = body.size();
     // A graph is not compressed again: its payload is already compressed if that makes it smaller.
-    const auto packed = kind == ArtifactKind::entries ? Result<Packed>{} : pack(body, m_options);
+    const auto packed = kind == ArtifactKind::entries ? Result<PackedBytes>{} : pack(body, m_options);
     if (!packed) return within(record.name, packed.error());
     record.member.codec = packed->codec;
     if (auto ok = put(std::move(record), packed->codec == Codec::none ? body : ByteView{packed->bytes}); !ok)

@@ -105,12 +105,12 @@ CacheOptions to_options(const wg_cache_options* given)
 }
 
 /// Options whose keys the destructor overwrites.
-struct KeysForgotten {
+struct WipedOptions {
     CacheOptions options;
-    explicit KeysForgotten(CacheOptions its) : options(std::move(its)) {}
-    KeysForgotten(const KeysForgotten&) = delete;
-    KeysForgotten& operator=(const KeysForgotten&) = delete;
-    ~KeysForgotten()
+    explicit WipedOptions(CacheOptions its) : options(std::move(its)) {}
+    WipedOptions(const WipedOptions&) = delete;
+    WipedOptions& operator=(const WipedOptions&) = delete;
+    ~WipedOptions()
     {
         wipe(options.signing.sign_with);
         for (std::string& key : options.signing.accept) wipe(key);
@@ -133,7 +133,7 @@ wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
 wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
 {
     return guarded_handle(out, [&] {
-        const KeysForgotten given{to_options(options)};
+        const WipedOptions given{to_options(options)};
         Cache cache{given.options};
         std::string directory = cache.directory(), reason = cache.disabled_reason();
         return new wg_cache{std::move(cache), std::move(directory), std::move(reason)};

@@ -90,7 +90,7 @@ T with_python(T failed, const Work& work)
     const auto& python = *warmgraph::python::Api::of_process();
     try {
         return work(python);
-    } catch (const warmgraph::python::Raised&) {
+    } catch (const warmgraph::python::PythonError&) {
     } catch (const std::bad_alloc&) {
         static_cast<void>(python.no_memory());
     }
@@ -148,7 +148,7 @@ wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* c
                                        fmt::format("later calls are not checked in native code: {}", why));
         try {
             *callable = warmgraph::python::callable_of(*api, *call).leave();
-        } catch (const warmgraph::python::Raised&) {
+        } catch (const warmgraph::python::PythonError&) {
             api->clear_error();
             throw warmgraph::Exception(warmgraph::ErrorCode::internal, "Python could not make the callable");
         }

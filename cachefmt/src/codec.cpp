@@ -71,7 +71,7 @@ Result<StoredPayload> store_payload(const Graph& graph, const EncodeOptions& opt
     return payload;
 }
 
-struct OpenedHeader {
+struct HeaderAndEnvelope {
     Envelope envelope;
     EntryHeader header;
 };
@@ -92,7 +92,8 @@ Result<Envelope> open_envelope(ByteView prefix, const EntryKey& expected, const 
     return envelope;
 }
 
-Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, const Limits& limits, const Trust& trust)
+Result<HeaderAndEnvelope> open_header(ByteView prefix, const EntryKey& expected, const Limits& limits,
+                                      const Trust& trust)
 {
     auto envelope = open_envelope(prefix, expected, limits);
     if (!envelope) return std::unexpected(std::move(envelope.error()));
@@ -111,7 +112,7 @@ Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, cons
         return fail(ErrorCode::corrupt, "guards have digest {}, the key says {}", short_hex(digest),
                     short_hex(expected.guards_digest));
     header->signed_by = std::move(*signed_by);
-    return OpenedHeader{std::move(*envelope), std::move(*header)};
+    return HeaderAndEnvelope{std::move(*envelope), std::move(*header)};
 }
 
 Result<Graph> open_payload(ByteView stored, const Envelope& envelope, const Limits& limits)

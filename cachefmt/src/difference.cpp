@@ -56,9 +56,9 @@ std::string edge_name(const std::pair<std::uint32_t, std::uint32_t>& ends)
     return fmt::format("edge {} -> {}", ends.first, ends.second);
 }
 
-class Difference {
+class GraphDifference {
 public:
-    Difference(const Graph& recorded, const Graph& now, std::size_t limit)
+    GraphDifference(const Graph& recorded, const Graph& now, std::size_t limit)
         : m_recorded(recorded), m_now(now), m_lines(limit)
     {
     }
@@ -217,7 +217,7 @@ std::vector<std::string> DifferenceLines::finish() &&
 
 std::vector<std::string> difference(const Graph& recorded, const Graph& now, std::size_t limit)
 {
-    return Difference{recorded, now, limit}.run();
+    return GraphDifference{recorded, now, limit}.run();
 }
 
 } // namespace warmgraph::cachefmt

@@ -17,16 +17,16 @@ constexpr std::size_t k_alignment = 8;            // alignment of the widest fie
 constexpr flatbuffers::uoffset_t k_max_depth = 8; // the schema nests 5 deep: payload, node, work, param, slot
 
 /// The bytes themselves, or a copy if they are not 8-byte aligned (a view into a larger buffer).
-class Aligned {
+class AlignedBytes {
 public:
-    explicit Aligned(ByteView bytes) : m_view(bytes)
+    explicit AlignedBytes(ByteView bytes) : m_view(bytes)
     {
         if (reinterpret_cast<std::uintptr_t>(bytes.data()) % k_alignment == 0) return;
         m_copy.assign(bytes.begin(), bytes.end());
         m_view = m_copy;
     }
-    Aligned(const Aligned&) = delete;
-    Aligned& operator=(const Aligned&) = delete;
+    AlignedBytes(const AlignedBytes&) = delete;
+    AlignedBytes& operator=(const AlignedBytes&) = delete;
     [[nodiscard]] const std::uint8_t* data() const noexcept
     {
         return reinterpret_cast<const std::uint8_t*>(m_view.data());
@@ -39,7 +39,7 @@ private:
 };
 
 template <class Root>
-const Root* verified_root(const Aligned& bytes, const char* identifier, std::uint64_t budget)
+const Root* verified_root(const AlignedBytes& bytes, const char* identifier, std::uint64_t budget)
 {
     // A table that is not shared takes at least 4 bytes, its offset to the vtable. The verifier counts a shared table
     // at each use.
@@ -151,7 +151,7 @@ std::vector<Edge> to_edges(const flat::Payload& payload)
 
 Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
 {
-    const Aligned aligned{bytes};
+    const AlignedBytes aligned{bytes};
     const std::uint64_t budget = limits.header_bytes;
     const auto* flat = verified_root<flat::Header>(aligned, k_header_identifier, budget);
     if (flat == nullptr)
@@ -170,7 +170,7 @@ Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
 
 Result<Graph> read_payload(ByteView bytes, const Limits& limits)
 {
-    const Aligned aligned{bytes};
+    const AlignedBytes aligned{bytes};
     const std::uint64_t budget = memory_budget(bytes.size(), limits.payload_bytes);
     const auto* flat = verified_root<flat::Payload>(aligned, k_payload_identifier, budget);
     if (flat == nullptr)

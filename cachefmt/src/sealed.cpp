@@ -49,13 +49,13 @@ Bytes signed_message(const SealedKind& of, SignatureKind kind, std::string_view 
 
 } // namespace
 
-bool Sealed::is_signed() const noexcept
+bool SealedObject::is_signed() const noexcept
 {
     const bool is_known = kind == SignatureKind::hmac_sha256 || kind == SignatureKind::ed25519;
     return is_known && is_key_id(key_id);
 }
 
-bool Sealed::is_signed_by(const SigningKey& key, const SealedKind& of) const
+bool SealedObject::is_signed_by(const SigningKey& key, const SealedKind& of) const
 {
     return is_signed() && kind == key.kind() && key_id == key.id() &&
            key.verifies(signed_message(of, kind, key_id, digest), signature);
@@ -83,7 +83,7 @@ Result<Bytes> seal(const SealedKind& of, std::string_view facts, ByteView conten
     return file;
 }
 
-Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
+Result<SealedObject> open_sealed(const SealedKind& of, ByteView bytes)
 {
     if (bytes.size() < k_sealed_head || as_text(bytes.first(of.magic.size())) != of.magic)
         return fail(ErrorCode::corrupt, "{} bytes are not a {}", bytes.size(), of.name);
@@ -93,10 +93,10 @@ Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
     if (size > of.most_facts || size > bytes.size() - k_sealed_head)
         return fail(ErrorCode::corrupt, "its facts are truncated: {} bytes expected, {} are there", size,
                     bytes.size() - k_sealed_head);
-    Sealed found{.facts = bytes.subspan(k_sealed_head, size),
-                 .contents = bytes.subspan(k_sealed_head + size),
-                 .contents_size = load<std::uint64_t>(bytes, field::contents_size),
-                 .digest = {}};
+    SealedObject found{.facts = bytes.subspan(k_sealed_head, size),
+                       .contents = bytes.subspan(k_sealed_head + size),
+                       .contents_size = load<std::uint64_t>(bytes, field::contents_size),
+                       .digest = {}};
     found.digest = digest_of(of, bytes, found.facts);
     if (load<Digest>(bytes, field::seal) != seal_of(bytes, found.digest))
         return fail(ErrorCode::corrupt, "its digest does not match: the file is damaged");
@@ -108,7 +108,7 @@ Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
     return found;
 }
 
-Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust)
+Result<void> check_signature(const SealedKind& of, const SealedObject& sealed, const Trust& trust)
 {
     if (sealed.kind == SignatureKind::none)
         return fail(ErrorCode::untrusted, "it is not signed, and a signature is required");

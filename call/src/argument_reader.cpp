@@ -142,7 +142,7 @@ ArgumentReader::ArgumentReader(const Interface& interface, std::uint16_t device,
 {
     for (std::size_t i = 0; i < interface.regions.size(); ++i) {
         const auto& region = interface.regions[i];
-        m_bindings.push_back({region.name, What::region, i});
+        m_bindings.push_back({region.name, ArgumentKind::region, i});
         guards::TensorArg tensor;
         tensor.dtype = region.dtype;
         tensor.device = device;
@@ -158,9 +158,9 @@ ArgumentReader::ArgumentReader(const Interface& interface, std::uint16_t device,
         m_defaults.memory.push_back(region.memory);
     }
     for (std::size_t i = 0; i < interface.scalars.size(); ++i)
-        m_bindings.push_back({interface.scalars[i].name, What::scalar, i});
+        m_bindings.push_back({interface.scalars[i].name, ArgumentKind::scalar, i});
     for (std::size_t i = 0; i < interface.values.size(); ++i)
-        m_bindings.push_back({interface.values[i].name, What::value, i});
+        m_bindings.push_back({interface.values[i].name, ArgumentKind::value, i});
     m_defaults.scalars.resize(interface.scalars.size());
     m_defaults.values.resize(interface.values.size());
     m_seen.resize(m_bindings.size());
@@ -215,8 +215,8 @@ Result<void> check_number(std::string_view name, const Number& number)
 
 Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Frame& frame)
 {
-    if (binding.what == What::region) return read_region(binding.index, arg, frame);
-    const bool scalar = binding.what == What::scalar;
+    if (binding.what == ArgumentKind::region) return read_region(binding.index, arg, frame);
+    const bool scalar = binding.what == ArgumentKind::scalar;
     const auto& decl = scalar ? m_interface.scalars[binding.index] : m_interface.values[binding.index];
     const auto* number = std::get_if<Number>(&arg.value);
     if (number == nullptr)
@@ -259,7 +259,7 @@ void ArgumentReader::list_needed()
 
 bool ArgumentReader::has_default(const Binding& binding) const noexcept
 {
-    return binding.what == What::region && !m_defaults.memory[binding.index].address.is_null();
+    return binding.what == ArgumentKind::region && !m_defaults.memory[binding.index].address.is_null();
 }
 
 /// Resets the frame to the defaults. If the frame is from the last read, resets only the arguments that this read
@@ -295,7 +295,7 @@ Result<void> ArgumentReader::read_all(std::span<const Arg> args, Frame& frame)
         if (m_seen[index] != 0) return fail(ErrorCode::invalid_argument, "'{}' is given twice", args[i].name);
         m_seen[index] = 1;
         if (auto read = read_one(m_bindings[index], args[i], frame); !read) return read;
-        if (m_bindings[index].what != What::region) continue;
+        if (m_bindings[index].what != ArgumentKind::region) continue;
         const std::size_t region = m_bindings[index].index;
         m_given.push_back(region);
         frame.tensors[region].base = frame.memory[region].address.base;

@@ -22,7 +22,7 @@ store::MissEnd miss_end(Outcome outcome) noexcept
     return store::MissEnd::ran;
 }
 
-Miss told(const store::Miss& miss)
+Miss public_miss(const store::Miss& miss)
 {
     Miss result{miss.time,
                 miss.reason,
@@ -46,39 +46,39 @@ CallOutcomes::CallOutcomes(std::shared_ptr<const Declaration> declaration, Sinks
 
 // --- counters
 
-void CallOutcomes::count_miss(const Plan& plan, const std::string& name, Journey& journey) const
+void CallOutcomes::count_miss(const Plan& plan, const std::string& name, FirstCall& first_call) const
 {
     log().info("{} {} {}: {}", plan.action == Plan::Action::refuse ? "refused" : "missed", m_declaration->path,
-               short_hex(journey.digest), plan.reason);
+               short_hex(first_call.digest), plan.reason);
     if (name.empty()) return;
     m_sinks.counters.miss(name, plan.reason);
-    begin_miss(journey, plan.reason, plan.judgement);
+    begin_miss(first_call, plan.reason, plan.analysis);
     if (!m_sinks.store) return;
     store::FunctionUsage usage;
     usage.misses = 1;
-    usage.events = store::one_event(store::EventKind::miss, plan.judgement.word);
+    usage.events = store::one_event(store::EventKind::miss, plan.analysis.word);
     m_sinks.store->add_usage(m_declaration->key, usage);
 }
 
-void CallOutcomes::begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const
+void CallOutcomes::begin_miss(FirstCall& first_call, std::string reason, const MissAnalysis& analysis) const
 {
     m_sinks.pause.note_miss();
-    store::Miss& miss = journey.miss.emplace(new_miss(m_declaration->policy));
+    store::Miss& miss = first_call.miss.emplace(new_miss(m_declaration->policy));
     miss.reason = std::move(reason);
-    miss.call = journey.digest;
-    miss.variants = judgement.variants;
-    miss.nearest = judgement.nearest;
-    miss.agree = judgement.agree;
-    const std::size_t kept = std::min(judgement.differences.size(), store::k_most_missed_facts);
-    for (const auto& [fact, recorded, now, cure] : std::span{judgement.differences}.first(kept))
+    miss.call = first_call.digest;
+    miss.variants = analysis.variants;
+    miss.nearest = analysis.nearest;
+    miss.agree = analysis.agree;
+    const std::size_t kept = std::min(analysis.differences.size(), store::k_most_missed_facts);
+    for (const auto& [fact, recorded, now, cure] : std::span{analysis.differences}.first(kept))
         miss.differences.push_back({fact, recorded, now, cure});
-    miss.more = judgement.differences.size() - kept;
+    miss.more = analysis.differences.size() - kept;
 }
 
-void CallOutcomes::count_wrong_entry(Journey& journey) const
+void CallOutcomes::count_wrong_entry(FirstCall& first_call) const
 {
-    m_sinks.counters.miss(m_declaration->name, journey.reason);
-    begin_miss(journey, journey.reason, {});
+    m_sinks.counters.miss(m_declaration->name, first_call.reason);
+    begin_miss(first_call, first_call.reason, {});
 }
 
 void CallOutcomes::count_refusal(std::string_view word) const
@@ -119,26 +119,26 @@ void CallOutcomes::count_hit(LoadedVariant& variant, bool counts) const
 
 // --- ends of calls
 
-Outcome CallOutcomes::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
+Outcome CallOutcomes::finish(const FirstCall& first_call, Outcome outcome, std::string reason, Remember remember)
 {
     m_is_settled = true;
     m_report.outcome = outcome;
     m_report.reason = std::move(reason);
-    m_report.entry = short_hex(journey.digest);
-    end_miss(journey, miss_end(outcome));
+    m_report.entry = short_hex(first_call.digest);
+    end_miss(first_call, miss_end(outcome));
     if (remember == Remember::yes && (outcome == Outcome::eager || outcome == Outcome::refused)) {
-        m_verdicts.push_front({journey.digest, outcome});
+        m_verdicts.push_front({first_call.digest, outcome});
         if (m_verdicts.size() > m_sinks.most_verdicts) m_verdicts.pop_back();
     }
     return outcome;
 }
 
-void CallOutcomes::finish_thrown(const Journey& journey) { end_miss(journey, store::MissEnd::thrown); }
+void CallOutcomes::finish_thrown(const FirstCall& first_call) { end_miss(first_call, store::MissEnd::thrown); }
 
-void CallOutcomes::end_report(const Journey& journey)
+void CallOutcomes::end_report(const FirstCall& first_call)
 {
-    m_report.first_call_ms = Milliseconds{system_clock().steady() - journey.started}.count();
-    m_report.phases = times_of(journey.phases);
+    m_report.first_call_ms = Milliseconds{system_clock().steady() - first_call.started}.count();
+    m_report.phases = times_of(first_call.phases);
 }
 
 Outcome CallOutcomes::report_as_it_is(std::string reason, const Digest* entry)
@@ -160,19 +160,19 @@ std::optional<Outcome> CallOutcomes::verdict(const Digest& guards_digest)
 }
 
 /// Ends the journey's miss, if it has one.
-void CallOutcomes::end_miss(const Journey& journey, store::MissEnd end)
+void CallOutcomes::end_miss(const FirstCall& first_call, store::MissEnd end)
 {
-    if (!journey.miss) return;
-    store::Miss miss = *journey.miss;
+    if (!first_call.miss) return;
+    store::Miss miss = *first_call.miss;
     miss.end = end;
-    if (m_sinks.store) m_sinks.store->note_miss(m_declaration->key, miss, guards::to_json(journey.now));
+    if (m_sinks.store) m_sinks.store->note_miss(m_declaration->key, miss, guards::to_json(first_call.now));
     store::add_miss(m_misses, std::move(miss));
 }
 
 std::vector<Miss> CallOutcomes::misses() const
 {
     std::vector<Miss> result;
-    std::ranges::transform(m_misses, std::back_inserter(result), told);
+    std::ranges::transform(m_misses, std::back_inserter(result), public_miss);
     return result;
 }
 

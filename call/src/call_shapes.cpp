@@ -22,10 +22,10 @@ void append(ShapeCounter::Key& key, std::span<const std::int64_t> sizes)
 }
 
 /// The sizes and values that a call asks for.
-struct Wanted {
+struct BucketChoice {
     profile::Sizes sizes;
     std::map<std::string, std::string> values;
-    auto operator<=>(const Wanted&) const = default;
+    auto operator<=>(const BucketChoice&) const = default;
 };
 
 } // namespace
@@ -43,7 +43,7 @@ CallShapes::CallShapes(std::shared_ptr<const Declaration> declaration, ProfileKe
     m_is_counted = !m_regions.empty() && m_regions.size() <= profile::k_most_arguments;
     if (m_declaration->spec.buckets.empty()) return;
     m_padding = std::make_unique<Padding>(m_declaration->spec, interface, *m_declaration->backend());
-    if (!m_is_counted) m_padding->learn_nothing();
+    if (!m_is_counted) m_padding->stop_learning();
 }
 
 CallShapes::~CallShapes()
@@ -187,9 +187,9 @@ std::vector<ProfiledShape> CallShapes::to_record()
     const profile::Profile known = joined();
     if (m_padding) learn_buckets(known);
     m_knows_buckets = true;
-    std::map<Wanted, std::uint64_t> wanted;
+    std::map<BucketChoice, std::uint64_t> wanted;
     for (const auto& [shape, calls] : profile::total(known)) {
-        Wanted one{shape.sizes, shape.values};
+        BucketChoice one{shape.sizes, shape.values};
         if (m_padding) {
             const auto padded = m_padding->choose(shape.sizes);
             if (!padded || !padded->outside.empty()) continue;

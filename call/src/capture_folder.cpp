@@ -79,11 +79,11 @@ Result<StoredCapture> CaptureFolder::read(const std::string& name, const cachefm
     return capture;
 }
 
-auto CaptureFolder::find(const cachefmt::EntryKey& key) const -> Result<Found>
+auto CaptureFolder::find(const cachefmt::EntryKey& key) const -> Result<CaptureList>
 {
     const auto files = files_of(key);
     if (!files) return std::unexpected(files.error());
-    Found found;
+    CaptureList found;
     for (const File& file : *files) {
         auto capture = found.captures.size() < k_most_captures
                            ? read(file.name, key)

@@ -33,9 +33,9 @@ Outcome Function::Impl::call(const Stream& stream, std::span<const Arg> args, re
     NextJob job;
     Outcome outcome = Outcome::eager;
     {
-        std::unique_lock<std::mutex> everybodys;
+        std::unique_lock<std::mutex> default_stream_lock;
         if (stream == declaration->device->default_stream)
-            everybodys = std::unique_lock{declaration->device->default_stream_mutex};
+            default_stream_lock = std::unique_lock{declaration->device->default_stream_mutex};
         const std::scoped_lock lock{mutex};
         outcome = call_locked(stream, args, asked, counts, job);
     }
@@ -91,9 +91,10 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
         outcomes.forget_verdicts();
     }
     if (change.exposed)
-        loaded.erase_if([this](const LoadedVariant& variant) { return !lookup.is_still_right(variant); });
+        loaded.erase_if([this](const LoadedVariant& variant) { return !lookup.is_still_valid(variant); });
     const Frame& frame = arguments.frame();
-    const guards::Others others = shapes.is_padded() ? guards::Others{} : arguments.others(); // padding changes tensors
+    const guards::ChangedTensors others =
+        shapes.is_padded() ? guards::ChangedTensors{} : arguments.changed_tensors(); // padding changes tensors
     for (auto variant = loaded.begin(); variant != loaded.end(); ++variant) {
         if (!variant->guard.matches(frame.tensors, frame.values, others)) continue;
         if (variant->use == LoadedVariant::Use::waits) {
@@ -111,9 +112,9 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
         // Verifies each Nth replayed call, if the declaration says so. first_call() handles first calls.
         const std::uint64_t every = declaration->verify_every;
         if (every != 0 && declaration->callable && variant->calls % every == 0 && !jobs.has_pending()) {
-            Journey journey = new_journey();
-            surroundings.describe(frame, journey);
-            return answer_and_verify(loaded.take(variant), journey, stream, job);
+            FirstCall first_call = new_first_call();
+            surroundings.describe(frame, first_call);
+            return answer_and_verify(loaded.take(variant), first_call, stream, job);
         }
         auto launched = loaded.launch(*variant, stream, arguments, runner, replay::AskedCapture::yes);
         // stale: the variant is for another kind of memory (host or device), which only some variants need.
@@ -123,7 +124,7 @@ Outcome Function::Impl::call_read(const Stream& stream, NextJob& job)
         outcomes.count_replay();
         return Outcome::replayed;
     }
-    return first_call(stream, "", job);
+    return serve_first_call(stream, "", job);
 }
 
 /// Handles a failed replay: counts and reports it, and the next call loads the entry anew. Without a callable the
@@ -142,55 +143,55 @@ Outcome Function::Impl::run_instead(LoadedVariants::Iterator failed, const Error
 /// Runs a call that is not a miss.
 Outcome Function::Impl::run_as_it_is(const Stream& stream, std::string why, const Digest* entry)
 {
-    Journey journey;
+    FirstCall first_call;
     const Outcome outcome = outcomes.report_as_it_is(std::move(why), entry);
-    runner.run(arguments.frame(), stream, journey.phases);
+    runner.run(arguments.frame(), stream, first_call.phases);
     return outcome;
 }
 
 // --- a call that no loaded variant answers
 
-Outcome Function::Impl::first_call(const Stream& stream, std::string why_not, NextJob& job)
+Outcome Function::Impl::serve_first_call(const Stream& stream, std::string why_not, NextJob& job)
 {
-    Journey journey = new_journey();
-    journey.reason = std::move(why_not);
-    surroundings.describe(arguments.frame(), journey);
-    if (const auto known = outcomes.verdict(journey.digest)) {
-        runner.run(arguments.frame(), stream, journey.phases);
+    FirstCall first_call = new_first_call();
+    first_call.reason = std::move(why_not);
+    surroundings.describe(arguments.frame(), first_call);
+    if (const auto known = outcomes.verdict(first_call.digest)) {
+        runner.run(arguments.frame(), stream, first_call.phases);
         return *known;
     }
-    const auto first_call = lookup.begin_first_call();
+    const auto pause = lookup.pause_preloading();
     const Plan plan = [&] {
-        const auto timer = journey.phases.measure("look up");
-        return lookup.decide(journey, jobs.has_pending());
+        const auto timer = first_call.phases.measure("look up");
+        return lookup.decide(first_call, jobs.has_pending());
     }();
-    const Outcome outcome = plan.action == Plan::Action::replay ? replay_stored(plan, journey, stream, job)
-                                                                : miss(plan, journey, stream, job);
-    if (!job) outcomes.end_report(journey); // if there is a job, complete() ends the report
+    const Outcome outcome = plan.action == Plan::Action::replay ? replay_stored(plan, first_call, stream, job)
+                                                                : miss(plan, first_call, stream, job);
+    if (!job) outcomes.end_report(first_call); // if there is a job, complete() ends the report
     return outcome;
 }
 
-Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
+Outcome Function::Impl::replay_stored(const Plan& plan, FirstCall& first_call, const Stream& stream, NextJob& job)
 {
     const bool verifies = declaration->verifies_first && declaration->callable;
     if (verifies) runner.validate_tuned(); // the verification also runs the callable
-    if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, journey, stream, job);
-    Unusable unusable{journey.reason};
+    if (verifies && jobs.has_pending()) return answer_and_verify(std::nullopt, first_call, stream, job);
+    EntryRefusal unusable{first_call.reason};
     bool is_restored_again = false;
     for (auto entry = plan.entries.begin(); entry != plan.entries.end(); ++entry) {
         const cachefmt::EntryKey& key = *entry;
-        auto loading = lookup.load(key, arguments.frame(), *stream, journey.phases);
+        auto loading = lookup.load(key, arguments.frame(), *stream, first_call.phases);
         if (!loading) {
             unusable = std::move(loading.error());
-            journey.tried = true;
+            first_call.tried = true;
             continue;
         }
-        if (verifies) return answer_and_verify(std::move(*loading), journey, stream, job);
+        if (verifies) return answer_and_verify(std::move(*loading), first_call, stream, job);
         const auto variant = loaded.keep(std::move(*loading));
-        const Milliseconds load_time = system_clock().steady() - journey.started;
+        const Milliseconds load_time = system_clock().steady() - first_call.started;
         Result<void> launched;
         {
-            const auto timer = journey.phases.measure("first launch");
+            const auto timer = first_call.phases.measure("first launch");
             launched = loaded.launch(*variant, stream, arguments, runner);
         }
         if (launched) {
@@ -199,14 +200,14 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
             // The preloaded graph's work is enqueued and runs meanwhile. Instantiates the graph now, so that its memory
             // is taken before the program plans with the remaining device memory.
             if (!variant->executable->is_complete()) {
-                const auto timer = journey.phases.measure("instantiate");
+                const auto timer = first_call.phases.measure("instantiate");
                 if (auto completed = loaded.complete(*variant); !completed)
                     log().warn("{} could not be instantiated, and its next call tries again: {}", declaration->path,
                                completed.error().message);
             }
             log().info("loaded {} {} in {} ({})", declaration->path, short_hex(key.guards_digest),
                        time_text(load_time.count()), variant->made);
-            return outcomes.finish(journey, Outcome::replayed, "", Remember::no);
+            return outcomes.finish(first_call, Outcome::replayed, "", Remember::no);
         }
         // The preloaded graph may have been restored for another kind of memory (host or device).
         if (launched.error().code == ErrorCode::stale && !std::exchange(is_restored_again, true)) {
@@ -217,36 +218,36 @@ Outcome Function::Impl::replay_stored(const Plan& plan, Journey& journey, const 
         lookup.note_failure("replay", launched.error());
         loaded.erase(variant);
         unusable = {launched.error().message, launched.error().code};
-        journey.tried = true;
+        first_call.tried = true;
     }
-    if (!declaration->callable) journey.failure = unusable.code; // nothing will be recorded instead
-    auto instead = lookup.on_miss(journey, jobs.has_pending(), unusable.reason);
+    if (!declaration->callable) first_call.failure = unusable.code; // nothing will be recorded instead
+    auto instead = lookup.on_miss(first_call, jobs.has_pending(), unusable.reason);
     if (unusable.must_not_record) instead = {Plan::Action::refuse, {}, unusable.reason};
-    return miss(instead, journey, stream, job);
+    return miss(instead, first_call, stream, job);
 }
 
-Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job)
+Outcome Function::Impl::miss(const Plan& plan, FirstCall& first_call, const Stream& stream, NextJob& job)
 {
     // If the reason does not last, another call is recording, and that call has already counted the miss.
     if (declaration->policy != Policy::off && plan.lasts)
-        outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", journey);
-    if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(journey);
+        outcomes.count_miss(plan, !role ? declaration->name : role->counts_miss() ? role->pair : "", first_call);
+    if (declaration->policy == Policy::require_hit || !declaration->callable) outcomes.finish_thrown(first_call);
     if (declaration->policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden, fmt::format("'{}' must hit (policy require_hit), but there is no usable "
                                                       "entry: {}; record it first with policy read_write",
                                                       declaration->name, plan.reason)});
     if (!declaration->callable)
         raise(
-            {journey.failure.value_or(ErrorCode::miss_forbidden),
+            {first_call.failure.value_or(ErrorCode::miss_forbidden),
              fmt::format("'{}' can only be replayed (it was loaded without a callable), but there is no usable entry: "
                          "{}; record it where its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
                          declaration->name, plan.reason)});
-    journey.reason = plan.reason;
+    first_call.reason = plan.reason;
     runner.validate_tuned();
-    if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
+    if (plan.action == Plan::Action::record) return answer_and_record(first_call, stream, job);
     const bool refused = plan.action == Plan::Action::refuse;
-    if (refused) outcomes.count_refusal(plan.judgement.word);
-    const Outcome outcome = run_missed(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
+    if (refused) outcomes.count_refusal(plan.analysis.word);
+    const Outcome outcome = run_missed(first_call, refused ? Outcome::refused : Outcome::eager, plan.reason,
                                        plan.lasts ? Remember::yes : Remember::no, stream);
     if (!plan.lasts) job = jobs.take_pending(*stream);
     return outcome;
@@ -254,31 +255,31 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const Stream& s
 
 /// Runs the function for a miss. Remembers the verdict first, so that a callable that throws is not recorded at every
 /// call.
-Outcome Function::Impl::run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
+Outcome Function::Impl::run_missed(FirstCall& first_call, Outcome outcome, std::string why, Remember remember,
                                    const Stream& stream)
 {
-    outcomes.finish(journey, outcome, std::move(why), remember);
-    runner.run_measured(arguments.frame(), stream, journey.phases);
+    outcomes.finish(first_call, outcome, std::move(why), remember);
+    runner.run_measured(arguments.frame(), stream, first_call.phases);
     return outcome;
 }
 
 // --- recording around the call's own answer: the function runs in the caller's stream, on the caller's memory.
 // Recording and comparing follow afterwards, without the lock.
 
-Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream, NextJob& job)
+Outcome Function::Impl::answer_and_record(FirstCall& first_call, const Stream& stream, NextJob& job)
 {
-    auto lock = jobs.publisher().try_lock(journey.digest); // after an error the call records without the lock
+    auto lock = jobs.publisher().try_lock(first_call.digest); // after an error the call records without the lock
     if (lock && !*lock)
-        return run_missed(journey, Outcome::eager, "another process is recording it", Remember::no, stream);
+        return run_missed(first_call, Outcome::eager, "another process is recording it", Remember::no, stream);
     // The lock's last holder may have published since the look-up.
     if (declaration->policy != Policy::refresh) {
-        const auto again = lookup.decide(journey, jobs.has_pending());
-        if (again.action == Plan::Action::replay && !journey.tried)
-            if (auto loading = lookup.load(again.entries.front(), arguments.frame(), *stream, journey.phases)) {
+        const auto again = lookup.decide(first_call, jobs.has_pending());
+        if (again.action == Plan::Action::replay && !first_call.tried)
+            if (auto loading = lookup.load(again.entries.front(), arguments.frame(), *stream, first_call.phases)) {
                 outcomes.count_hit(*loading, !role || role->counts_hit());
                 const auto variant = loaded.keep(std::move(*loading));
                 if (loaded.launch(*variant, stream, arguments, runner))
-                    return outcomes.finish(journey, Outcome::replayed, "another process recorded it meanwhile",
+                    return outcomes.finish(first_call, Outcome::replayed, "another process recorded it meanwhile",
                                            Remember::no);
                 loaded.erase(variant);
             }
@@ -286,10 +287,10 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     runner.order_after_last(stream);
     const auto idle = is_idle(*stream);
     if (idle && !*idle)
-        return run_missed(journey, Outcome::eager,
+        return run_missed(first_call, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call is recorded", Remember::no,
                           stream);
-    job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
+    job = jobs.new_job(arguments.frame(), role.get(), first_call, surroundings.environment(), runner);
     if (lock) job->lock = std::move(*lock);
     jobs.hold_code(*job);
     if (!idle) job->refusal = idle.error();
@@ -297,62 +298,62 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const Stream& stream
     if (job->refusal) {
         const auto refused = std::exchange(job, nullptr);
         auto completed = jobs.refuse(*refused, *refused->refusal, outcomes);
-        outcomes.finish(refused->journey, completed.outcome, std::move(completed.reason), completed.remember);
-        outcomes.end_report(refused->journey);
+        outcomes.finish(refused->first_call, completed.outcome, std::move(completed.reason), completed.remember);
+        outcomes.end_report(refused->first_call);
         return completed.outcome;
     }
     jobs.begin();
     if (!jobs.is_on_demand() && !job->session->waits_outside())
         return Outcome::recorded; // complete() sets the final outcome
-    outcomes.finish(job->journey, Outcome::eager,
+    outcomes.finish(job->first_call, Outcome::eager,
                     jobs.is_on_demand() ? "it is recorded by the next Cache::record_pending"
                                         : "it waits for events or semaphores of the caller: it is recorded by a later "
                                           "call, when this call's work has finished",
                     Remember::no);
-    outcomes.end_report(job->journey);
+    outcomes.end_report(job->first_call);
     jobs.defer(job);
     return Outcome::eager;
 }
 
 /// `variant` is nullopt if another job of the function is under way. The function then runs without a graph.
-Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey, const Stream& stream,
-                                          NextJob& job)
+Outcome Function::Impl::answer_and_verify(std::optional<LoadedVariant> variant, FirstCall& first_call,
+                                          const Stream& stream, NextJob& job)
 {
     if (!variant) {
         const Outcome outcome =
-            run_missed(journey, Outcome::eager, "another call of it is being compared", Remember::no, stream);
-        outcomes.end_report(journey);
+            run_missed(first_call, Outcome::eager, "another call of it is being compared", Remember::no, stream);
+        outcomes.end_report(first_call);
         job = jobs.take_pending(*stream);
         return outcome;
     }
     runner.order_after_last(stream);
     const auto idle = is_idle(*stream);
     if (!idle || !*idle) // not verified now: the next call loads the entry again
-        return run_missed(journey, Outcome::eager,
+        return run_missed(first_call, Outcome::eager,
                           "work that was enqueued before the call is not done: a later call verifies the entry",
                           Remember::no, stream);
-    job = jobs.new_job(arguments.frame(), role.get(), journey, surroundings.environment(), runner);
+    job = jobs.new_job(arguments.frame(), role.get(), first_call, surroundings.environment(), runner);
     variant->mark.reset(); // the function runs before the graph, so this is not a launch yet
     job->verified = std::move(*variant);
     job->records = declaration->publishes;
     jobs.answer(job, stream, runner);
     jobs.begin();
     if (job->refusal || !job->session->waits_outside()) return Outcome::replayed;
-    outcomes.finish(job->journey, Outcome::eager,
+    outcomes.finish(job->first_call, Outcome::eager,
                     "it waits for events or semaphores of the caller: a later call compares its entry, when this "
                     "call's work has finished",
                     Remember::no);
-    outcomes.end_report(job->journey);
+    outcomes.end_report(job->first_call);
     jobs.defer(job);
     return Outcome::eager;
 }
 
 /// Called without the lock, once for each job that was begun.
-Outcome Function::Impl::complete(Job& job)
+Outcome Function::Impl::complete(RecordJob& job)
 {
-    struct Ended {
+    struct JobScope {
         Impl& impl;
-        ~Ended()
+        ~JobScope()
         {
             const std::scoped_lock lock{impl.mutex};
             impl.jobs.finish();
@@ -361,8 +362,8 @@ Outcome Function::Impl::complete(Job& job)
     auto completed = jobs.complete(job, role.get(), lookup, outcomes);
     const std::scoped_lock lock{mutex};
     if (completed.variant) loaded.keep(std::move(*completed.variant));
-    outcomes.finish(job.journey, completed.outcome, std::move(completed.reason), completed.remember);
-    outcomes.end_report(job.journey);
+    outcomes.finish(job.first_call, completed.outcome, std::move(completed.reason), completed.remember);
+    outcomes.end_report(job.first_call);
     return completed.outcome;
 }
 
@@ -437,9 +438,9 @@ std::string Function::Impl::write_capture(const Adoption& adoption)
 {
     const std::scoped_lock lock{mutex};
     arguments.read(adoption.first, adoption);
-    Journey journey;
-    surroundings.describe(arguments.frame(), journey);
-    return jobs.write_capture(adoption, arguments.frame(), journey.digest);
+    FirstCall first_call;
+    surroundings.describe(arguments.frame(), first_call);
+    return jobs.write_capture(adoption, arguments.frame(), first_call.digest);
 }
 
 void Function::Impl::adopt(const Adoption& adoption)
@@ -454,16 +455,16 @@ void Function::Impl::adopt(const Adoption& adoption)
         second = jobs.adopted_capture(*adoption.second, moved);
         align_scratch(declaration->name, first, *second);
     }
-    Journey journey = new_journey();
-    surroundings.describe(arguments.frame(), journey);
-    jobs.require_adoptable(journey);
+    FirstCall first_call = new_first_call();
+    surroundings.describe(arguments.frame(), first_call);
+    jobs.require_adoptable(first_call);
 
-    const auto record_lock = jobs.wait_for_lock(journey.digest);
+    const auto record_lock = jobs.wait_for_lock(first_call.digest);
     outcomes.note_adoption();
     const auto keeps_code = value_or_raise(declaration->backend()->recording().hold_recording());
-    EntryBeside beside;
+    EntryComparison beside;
     auto recording =
-        jobs.adopt(adoption, arguments.frame(), first, second ? &*second : nullptr, journey, lookup, beside);
+        jobs.adopt(adoption, arguments.frame(), first, second ? &*second : nullptr, first_call, lookup, beside);
     if (!recording) {
         // not_found: no other process has left a capture yet.
         if (recording.error().code != ErrorCode::not_found) outcomes.count_refusal(recording.error());
@@ -473,14 +474,14 @@ void Function::Impl::adopt(const Adoption& adoption)
         recording->entry.header.recording = {{part->high, part->low},
                                              part->half == PairHalf::forward ? cachefmt::Part::forward
                                                                              : cachefmt::Part::backward};
-    const std::string unpublished = jobs.keep_adopted(journey, *recording, beside, outcomes);
+    const std::string unpublished = jobs.keep_adopted(first_call, *recording, beside, outcomes);
     if (!unpublished.empty())
         log().warn("'{}' is adopted, but only in this process: {}", declaration->name, unpublished);
     outcomes.count_recording(recording->entry.header.info.record_ms);
     const auto variant = loaded.keep(lookup.variant_of(recording->entry.header, std::move(recording->executable)));
     variant->only_here = !unpublished.empty();
-    outcomes.finish(journey, Outcome::recorded, unpublished, Remember::no);
-    outcomes.end_report(journey);
+    outcomes.finish(first_call, Outcome::recorded, unpublished, Remember::no);
+    outcomes.end_report(first_call);
 }
 
 // --- the public class

@@ -10,7 +10,7 @@ namespace warmgraph {
 namespace {
 
 /// An event and its device, which must outlive it.
-struct Behind {
+struct EventQuery {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Event> event;
     Result<bool> operator()() const { return event->is_done(); }
@@ -115,7 +115,7 @@ try {
     if (stream.is_capturing()) return variant.mark.reset();
     auto event = stream.record_event();
     if (event) {
-        variant.launched = Behind{m_declaration->backend(), std::move(*event)};
+        variant.launched = EventQuery{m_declaration->backend(), std::move(*event)};
         return end_load(variant);
     }
     // This backend has no events, so the launch counts as done.

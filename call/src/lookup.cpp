@@ -121,14 +121,14 @@ Headers Lookup::headers(const Digest& digest) const
             }};
 }
 
-Plan Lookup::decide(const Journey& journey, bool has_pending) const
+Plan Lookup::decide(const FirstCall& first_call, bool has_pending) const
 {
-    return warmgraph::decide(situation(journey.now, has_pending), headers(journey.digest));
+    return warmgraph::decide(situation(first_call.now, has_pending), headers(first_call.digest));
 }
 
-Plan Lookup::on_miss(const Journey& journey, bool has_pending, std::string reason) const
+Plan Lookup::on_miss(const FirstCall& first_call, bool has_pending, std::string reason) const
 {
-    return warmgraph::on_miss(situation(journey.now, has_pending), std::move(reason));
+    return warmgraph::on_miss(situation(first_call.now, has_pending), std::move(reason));
 }
 
 // --- restore of entries
@@ -165,8 +165,8 @@ Result<void> Lookup::check_stored(const cachefmt::EntryHeader& header, const cac
     return known;
 }
 
-auto Lookup::restore(const cachefmt::EntryKey& key, store::Reading reading, const Frame& frame, Phases& phases) const
-    -> Result<std::optional<RestoredEntry>>
+auto Lookup::restore(const cachefmt::EntryKey& key, store::ReadPurpose reading, const Frame& frame,
+                     Phases& phases) const -> Result<std::optional<RestoredEntry>>
 try {
     // Drivers crash on some code. A mark that remains shows later which code crashed.
     std::unique_ptr<store::LoadMark> mark;
@@ -182,7 +182,7 @@ try {
         m_sources.store->set_aside(header, *condemned); // the store keeps the full reason
         return fail(condemned->code, "processes died while they loaded its code, so it was moved to quarantine");
     };
-    auto ready = reading == store::Reading::use ? preloaded(key, phases) : std::nullopt;
+    auto ready = reading == store::ReadPurpose::use ? preloaded(key, phases) : std::nullopt;
     const auto given = [&](PreloadedGraph& ahead) -> Result<std::optional<RestoredEntry>> {
         if (auto usable = check_stored(ahead.header, ahead.executable->graph()); !usable)
             return std::unexpected(usable.error());
@@ -264,36 +264,36 @@ void Lookup::withdraw(const cachefmt::EntryKey& key) const
     if (auto removed = m_sources.store->remove(key); !removed) m_faults.note("remove", removed.error());
 }
 
-std::expected<LoadedVariant, Unusable> Lookup::load(const cachefmt::EntryKey& key, const Frame& frame,
-                                                    backends::Stream& stream, Phases& phases) const
+std::expected<LoadedVariant, EntryRefusal> Lookup::load(const cachefmt::EntryKey& key, const Frame& frame,
+                                                        backends::Stream& stream, Phases& phases) const
 {
     const auto started = system_clock().steady();
-    auto restored = restore(key, store::Reading::use, frame, phases);
+    auto restored = restore(key, store::ReadPurpose::use, frame, phases);
     if (restored && *restored)
         if (auto same = check_constants(*(**restored).executable, stream); !same)
             restored = std::unexpected(same.error());
     if (!restored) {
         m_faults.note("restore", restored.error());
-        const auto entry = m_sources.store->entry(key, store::Reading::ahead);
+        const auto entry = m_sources.store->entry(key, store::ReadPurpose::preload);
         const bool must_not_record =
             restored.error().code == ErrorCode::not_recordable ||
             (entry && *entry && !knows_all(m_declaration->handles.semaphores, (**entry).graph.semaphores));
-        return std::unexpected(Unusable{restored.error().message, restored.error().code, must_not_record});
+        return std::unexpected(EntryRefusal{restored.error().message, restored.error().code, must_not_record});
     }
-    if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
+    if (!*restored) return std::unexpected(EntryRefusal{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header, std::move((**restored).executable));
     variant.mark = std::move((**restored).mark);
     variant.is_preloaded = (**restored).is_preloaded;
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused =
-        Unused{std::move((**restored).placeholder), load_ms, info.answer_ms, times_of(phases), info.compiled};
+        PendingHit{std::move((**restored).placeholder), load_ms, info.answer_ms, times_of(phases), info.compiled};
     variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),
                                cachefmt::k_format_version);
     return variant;
 }
 
-bool Lookup::is_still_right(const LoadedVariant& variant) const
+bool Lookup::is_still_valid(const LoadedVariant& variant) const
 {
     if (!variant.executable) return true;
     const auto known = replay::check_exposed(*m_declaration->backend(), variant.executable->graph(), m_sources.images,
@@ -338,7 +338,7 @@ LoadedVariant Lookup::variant_of(const cachefmt::EntryHeader& header,
 
 // --- preload, before the first call
 
-bool Lookup::looks_ahead() const noexcept
+bool Lookup::may_have_candidates() const noexcept
 {
     const Policy policy = m_declaration->policy;
     return m_sources.store && policy != Policy::off && !(policy == Policy::refresh && m_declaration->callable);

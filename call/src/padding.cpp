@@ -243,7 +243,7 @@ bool Padding::learns() const noexcept
     return std::ranges::any_of(m_groups, [](const Group& group) { return group.rule == BucketRule::learnt; });
 }
 
-void Padding::learn_nothing() noexcept
+void Padding::stop_learning() noexcept
 {
     for (Group& group : m_groups)
         if (group.rule == BucketRule::learnt) group.rule = BucketRule::fixed;
@@ -367,7 +367,7 @@ Result<MemoryRef> Padding::memory_for(std::size_t region, std::uint64_t bytes)
 
 Result<void> Padding::pad_one(std::size_t region, Frame& frame, const PaddedSizes& padded, backends::Stream& stream)
 {
-    Saved saved{region, frame.tensors[region], frame.tensors[region], frame.memory[region], {}};
+    PaddedRegion saved{region, frame.tensors[region], frame.tensors[region], frame.memory[region], {}};
     apply(padded, region, saved.padded.sizes);
     make_contiguous(saved.padded);
     make_contiguous(saved.given); // strides of dimensions with one element may have any value
@@ -408,7 +408,7 @@ Result<void> Padding::pad(Frame& frame, const PaddedSizes& padded, backends::Str
 
 Result<void> Padding::give_back(backends::Stream& stream)
 {
-    for (const Saved& saved : m_saved) {
+    for (const PaddedRegion& saved : m_saved) {
         if (!is_written(m_interface.regions[saved.region])) continue;
         const Pieces pieces(saved.given, saved.padded);
         for (std::uint64_t i = 0; i < pieces.count; ++i)

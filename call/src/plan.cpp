@@ -12,26 +12,26 @@ namespace {
 
 using Action = Plan::Action;
 
-Judgement judged(const Situation& situation, const cachefmt::EntryHeader& header)
+MissAnalysis judged(const Situation& situation, const cachefmt::EntryHeader& header)
 {
-    Judgement judgement{1, header.key.guards_digest,
-                        guards::evaluate(header.guards, situation.now, situation.relaxation)};
-    judgement.agree = guards::compared_count(header.guards, situation.now) - judgement.differences.size();
-    return judgement;
+    MissAnalysis analysis{1, header.key.guards_digest,
+                          guards::evaluate(header.guards, situation.now, situation.relaxation)};
+    analysis.agree = guards::compared_count(header.guards, situation.now) - analysis.differences.size();
+    return analysis;
 }
 
-Judgement recompiled(const Situation& situation, const cachefmt::EntryHeader& header)
+MissAnalysis recompiled(const Situation& situation, const cachefmt::EntryHeader& header)
 {
-    auto judgement = judged(situation, header);
-    judgement.word = "recompiled";
-    return judgement;
+    auto analysis = judged(situation, header);
+    analysis.word = "recompiled";
+    return analysis;
 }
 
-Judgement because(std::string word)
+MissAnalysis because(std::string word)
 {
-    Judgement judgement;
-    judgement.word = std::move(word);
-    return judgement;
+    MissAnalysis analysis;
+    analysis.word = std::move(word);
+    return analysis;
 }
 
 /// Returns the reason in statistics for a fact that differs. All facts of one kind that users name (variables, inputs)
@@ -57,18 +57,18 @@ Plan tombstoned(const Situation& situation, const cachefmt::EntryHeader& header)
 }
 
 /// Finds and judges the variant that is nearest to the call.
-Judgement judge(const Situation& situation, const std::vector<store::Variant>& variants)
+MissAnalysis judge(const Situation& situation, const std::vector<store::Variant>& variants)
 {
-    Judgement nearest;
+    MissAnalysis nearest;
     std::chrono::system_clock::time_point last_used{};
     std::uint64_t readable = 0;
     for (const auto& variant : variants) {
         if (!variant.header) continue;
         ++readable;
-        auto judgement = judged(situation, *variant.header);
-        const auto fewer = judgement.differences.size() <=> nearest.differences.size();
+        auto analysis = judged(situation, *variant.header);
+        const auto fewer = analysis.differences.size() <=> nearest.differences.size();
         if (nearest.nearest && (fewer > 0 || (fewer == 0 && variant.last_used <= last_used))) continue;
-        nearest = std::move(judgement);
+        nearest = std::move(analysis);
         last_used = variant.last_used;
     }
     nearest.variants = readable;
@@ -77,16 +77,16 @@ Judgement judge(const Situation& situation, const std::vector<store::Variant>& v
     return nearest;
 }
 
-std::string explain(const Judgement& judgement, const std::vector<store::Variant>& variants)
+std::string explain(const MissAnalysis& analysis, const std::vector<store::Variant>& variants)
 {
     std::string unusable;
     for (const auto& variant : variants)
         if (!variant.header)
             unusable = fmt::format("entry {} cannot be used: {}", short_hex(variant.guards_digest),
                                    variant.header.error().message);
-    if (!judgement.nearest) return unusable.empty() ? "no entry" : unusable;
-    return fmt::format("{} on disk, the nearest differs: {}{}{}", plural(judgement.variants, "variant"),
-                       guards::summarize(judgement.differences), unusable.empty() ? "" : "; ", unusable);
+    if (!analysis.nearest) return unusable.empty() ? "no entry" : unusable;
+    return fmt::format("{} on disk, the nearest differs: {}{}{}", plural(analysis.variants, "variant"),
+                       guards::summarize(analysis.differences), unusable.empty() ? "" : "; ", unusable);
 }
 
 bool holds(const Situation& situation, const cachefmt::EntryHeader& header)
@@ -101,14 +101,14 @@ bool refreshes(const Situation& situation) noexcept
     return situation.policy == Policy::refresh && situation.has_callable;
 }
 
-Plan on_miss(const Situation& situation, std::string reason, Judgement judgement)
+Plan on_miss(const Situation& situation, std::string reason, MissAnalysis analysis)
 {
     const bool records = situation.caching_is_off.empty() && situation.has_callable &&
                          (situation.policy == Policy::read_write || situation.policy == Policy::refresh ||
                           situation.policy == Policy::no_compile);
-    if (!records) return {Action::run_as_it_is, {}, std::move(reason), true, std::move(judgement)};
+    if (!records) return {Action::run_as_it_is, {}, std::move(reason), true, std::move(analysis)};
     if (situation.has_pending) return {Action::run_as_it_is, {}, "another call of it is being recorded", false};
-    return {Action::record, {}, std::move(reason), true, std::move(judgement)};
+    return {Action::record, {}, std::move(reason), true, std::move(analysis)};
 }
 
 Plan decide(const Situation& situation, const Headers& headers)
@@ -136,9 +136,9 @@ Plan decide(const Situation& situation, const Headers& headers)
             return tombstoned(situation, *variant.header);
     }
     if (!plan.entries.empty()) return plan;
-    auto judgement = judge(situation, *variants);
-    auto reason = explain(judgement, *variants);
-    return on_miss(situation, std::move(reason), std::move(judgement));
+    auto analysis = judge(situation, *variants);
+    auto reason = explain(analysis, *variants);
+    return on_miss(situation, std::move(reason), std::move(analysis));
 }
 
 } // namespace warmgraph

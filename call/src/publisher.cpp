@@ -96,47 +96,49 @@ std::optional<std::string> Publisher::recompiled(const Digest& digest) const
     return fmt::format("{}", fmt::join((**known).info.difference, "; "));
 }
 
-cachefmt::EntryHeader Publisher::new_header(const Journey& journey) const
+cachefmt::EntryHeader Publisher::new_header(const FirstCall& first_call) const
 {
-    cachefmt::EntryHeader header{{m_declaration->key, journey.digest}, cachefmt::EntryKind::graph, journey.now, {}};
-    if (m_sinks.part) header.recording = recording_of(*m_sinks.part, journey.now);
+    cachefmt::EntryHeader header{
+        {m_declaration->key, first_call.digest}, cachefmt::EntryKind::graph, first_call.now, {}};
+    if (m_sinks.part) header.recording = recording_of(*m_sinks.part, first_call.now);
     guards::forget_distances(header.guards.tensors); // the recording adds the distances again if they matter
     header.info.created = to_iso8601(system_clock().wall());
     header.info.created_by = created_by();
     return header;
 }
 
-Result<EntryBeside> Publisher::judge(const cachefmt::Entry& recorded, const Lookup& lookup, const Frame& frame,
-                                     const HoldToAnswer& hold) const
+Result<EntryComparison> Publisher::judge(const cachefmt::Entry& recorded, const Lookup& lookup, const Frame& frame,
+                                         const HoldToAnswer& hold) const
 {
     const auto& key = recorded.header.key;
-    if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return EntryBeside{};
-    const auto found = m_sinks.store->entry(key, store::Reading::use);
-    if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return EntryBeside{};
+    if (!unusable_elsewhere(recorded.header.guards.facts).empty()) return EntryComparison{};
+    const auto found = m_sinks.store->entry(key, store::ReadPurpose::use);
+    if (!found || !*found || (**found).header.kind != cachefmt::EntryKind::graph) return EntryComparison{};
     const cachefmt::Graph& stored = (**found).graph;
     const auto& recording = (**found).header.recording;
     if (cachefmt::graph_digest(stored) == cachefmt::graph_digest(recorded.graph))
-        return EntryBeside{EntryBeside::Is::nothing, {}, recording};
+        return EntryComparison{EntryComparison::Relation::nothing, {}, recording};
     Phases unmeasured;
-    auto restored = lookup.restore(key, store::Reading::ahead, frame, unmeasured);
+    auto restored = lookup.restore(key, store::ReadPurpose::preload, frame, unmeasured);
     if (!restored || !*restored) {
         log().info("{}: the entry on disk is replaced: {}", m_declaration->path,
                    restored ? "it was removed meanwhile" : restored.error().message);
-        return EntryBeside{};
+        return EntryComparison{};
     }
     if (are_alike(stored, recorded.graph)) {
         const auto held = hold(std::move((**restored).executable));
-        if (held) return EntryBeside{EntryBeside::Is::as_good, {}, recording};
+        if (held) return EntryComparison{EntryComparison::Relation::as_good, {}, recording};
         if (held.error().code == ErrorCode::partly_launched) return std::unexpected(held.error());
         if (held.error().code != ErrorCode::verification_failed) {
             log().info("{}: the entry on disk is replaced: {}", m_declaration->path, held.error().message);
-            return EntryBeside{};
+            return EntryComparison{};
         }
     }
-    return EntryBeside{EntryBeside::Is::recompiled, cachefmt::difference(stored, recorded.graph), recording};
+    return EntryComparison{EntryComparison::Relation::recompiled, cachefmt::difference(stored, recorded.graph),
+                           recording};
 }
 
-std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const EntryBeside& beside) const
+std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const EntryComparison& beside) const
 {
     cachefmt::Entry tombstone{recorded.header, {}};
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
@@ -148,11 +150,12 @@ std::string Publisher::publish_tombstone(const cachefmt::Entry& recorded, const 
     return fmt::format("{}", fmt::join(beside.difference, "; "));
 }
 
-std::string Publisher::publish(Phases& phases, Recording& recording, const EntryBeside& beside) const
+std::string Publisher::publish(Phases& phases, Recording& recording, const EntryComparison& beside) const
 {
     const auto timer = phases.measure("publish");
     const bool is_of_beside = beside.recording == recording.entry.header.recording;
-    if (beside.is == EntryBeside::Is::as_good && is_of_beside && m_declaration->policy != Policy::refresh) {
+    if (beside.relation == EntryComparison::Relation::as_good && is_of_beside &&
+        m_declaration->policy != Policy::refresh) {
         m_sinks.touched.note(recording.entry.header.key);
         log().info("{}: the entry on disk is kept: it differs from the new recording only in scratch or padding, and "
                    "does the same",

@@ -16,9 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
 /// Prepares the session. Its copies may not fit in host memory.
-Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream)
+Result<void> prepare(RecordJob& job, const std::shared_ptr<backends::Stream>& stream)
 try {
-    const auto timer = job.journey.phases.measure("prepare");
+    const auto timer = job.first_call.phases.measure("prepare");
     if (auto prepared = job.session->prepare(); !prepared) return prepared;
     return job.session->begin_answer(stream);
 } catch (const std::bad_alloc&) {
@@ -61,19 +61,20 @@ RecordJobs::RecordJobs(std::shared_ptr<const Declaration> declaration, Publisher
 
 // --- recordings of calls
 
-Subject RecordJobs::subject() const
+CaptureTarget RecordJobs::target() const
 {
     return {m_declaration->name,    m_declaration->interface, m_declaration->backend(), {},
             m_declaration->handles, m_declaration->number};
 }
 
-std::unique_ptr<Job> RecordJobs::new_job(const Frame& frame, const PairRole* role, Journey& journey,
-                                         const std::vector<std::string>& environment, CallableRunner& runner) const
+std::unique_ptr<RecordJob> RecordJobs::new_job(const Frame& frame, const PairRole* role, FirstCall& first_call,
+                                               const std::vector<std::string>& environment,
+                                               CallableRunner& runner) const
 {
     const Spec& spec = m_declaration->spec;
-    auto job = std::make_unique<Job>();
+    auto job = std::make_unique<RecordJob>();
     job->frame = frame;
-    Subject whose = subject();
+    CaptureTarget whose = target();
     if (role != nullptr && role->others) whose.others = role->others();
     whose.run = runner.capture_runs();
     RecordOptions options;
@@ -83,12 +84,12 @@ std::unique_ptr<Job> RecordJobs::new_job(const Frame& frame, const PairRole* rol
     options.unused = spec.strict ? UnusedWords::refused : UnusedWords::tried;
     options.keeps_undeclared = spec.undeclared == Undeclared::constants;
     job->session = std::make_shared<RecordingSession>(std::move(whose), frame, m_modules, options);
-    job->journey = std::move(journey);
+    job->first_call = std::move(first_call);
     job->environment = environment;
     return job;
 }
 
-void RecordJobs::hold_code(Job& job) const
+void RecordJobs::hold_code(RecordJob& job) const
 {
     if (auto held = m_declaration->backend()->recording().hold_recording())
         job.keeps_code = std::move(*held);
@@ -96,13 +97,13 @@ void RecordJobs::hold_code(Job& job) const
         job.refusal = held.error();
 }
 
-void RecordJobs::answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream,
+void RecordJobs::answer(std::unique_ptr<RecordJob>& job, const std::shared_ptr<backends::Stream>& stream,
                         CallableRunner& runner) const
 {
     if (!job->refusal)
         if (auto prepared = prepare(*job, stream); !prepared) job->refusal = prepared.error();
     if (job->refusal) job->session->give_up();
-    Phases& phases = job->journey.phases;
+    Phases& phases = job->first_call.phases;
     const Milliseconds compiled_before = phases.get("compile");
     const auto started = system_clock().steady();
     const RunContext context = [&] {
@@ -136,13 +137,13 @@ Result<void> RecordJobs::check_programs(const RunContext& context) const
     return {};
 }
 
-void RecordJobs::defer(std::unique_ptr<Job>& job)
+void RecordJobs::defer(std::unique_ptr<RecordJob>& job)
 {
     m_is_under_way = false;
     m_pending = std::move(job);
 }
 
-std::unique_ptr<Job> RecordJobs::take_pending(backends::Stream& stream)
+std::unique_ptr<RecordJob> RecordJobs::take_pending(backends::Stream& stream)
 {
     if (!m_pending || m_is_under_way || is_on_demand()) return nullptr;
     const auto done = m_pending->session->is_answered();
@@ -154,7 +155,7 @@ std::unique_ptr<Job> RecordJobs::take_pending(backends::Stream& stream)
     return std::move(m_pending);
 }
 
-std::unique_ptr<Job> RecordJobs::take_answered()
+std::unique_ptr<RecordJob> RecordJobs::take_answered()
 {
     if (!m_pending || m_is_under_way) return nullptr;
     const auto done = m_pending->session->is_answered();
@@ -165,7 +166,8 @@ std::unique_ptr<Job> RecordJobs::take_answered()
 
 // --- completion of recordings, without the function's lock
 
-CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& lookup, const CallOutcomes& outcomes)
+CompletedJob RecordJobs::complete(RecordJob& job, const PairRole* role, const Lookup& lookup,
+                                  const CallOutcomes& outcomes)
 {
     if (!job.refusal)
         if (auto done = job.session->wait_for_answer(); !done) job.refusal = done.error();
@@ -173,14 +175,14 @@ CompletedJob RecordJobs::complete(Job& job, const PairRole* role, const Lookup& 
                         : complete_recording(job, role, lookup, outcomes);
 }
 
-CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, const Lookup& lookup,
+CompletedJob RecordJobs::complete_verification(RecordJob& job, const PairRole* role, const Lookup& lookup,
                                                const CallOutcomes& outcomes)
 {
     const Digest digest = job.verified->guards_digest;
     // Crashes of earlier loads were checked when the entry was loaded.
     auto mark = job.verified->unused ? lookup.begin_load(digest).value_or(nullptr) : nullptr;
     auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
-                                : job.session->verify(*job.verified->executable, job.journey.phases);
+                                : job.session->verify(*job.verified->executable, job.first_call.phases);
     if (mark && verified) mark->succeed();
     mark.reset();
     if (verified) {
@@ -194,20 +196,20 @@ CompletedJob RecordJobs::complete_verification(Job& job, const PairRole* role, c
     m_faults.note("verify on load", verified.error());
     if (verified.error().code == ErrorCode::partly_launched)
         raise(within(m_declaration->path, verified.error()).error());
-    job.journey.reason = verified.error().message;
-    outcomes.count_wrong_entry(job.journey);
+    job.first_call.reason = verified.error().message;
+    outcomes.count_wrong_entry(job.first_call);
     // Other errors (memory, driver) say nothing about the entry.
     if (verified.error().code == ErrorCode::verification_failed && job.records) {
         lookup.remove(digest);
         return complete_recording(job, role, lookup, outcomes);
     }
     const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load the entry
-    return {Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes};
+    return {Outcome::eager, job.first_call.reason, passes ? Remember::no : Remember::yes};
 }
 
-Result<Recording> RecordJobs::record(Job& job) const
+Result<Recording> RecordJobs::record(RecordJob& job) const
 try {
-    return job.session->record(m_publisher.new_header(job.journey), job.journey.phases);
+    return job.session->record(m_publisher.new_header(job.first_call), job.first_call.phases);
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "out of host memory while it was recorded and verified");
 } catch (const std::exception& thrown) {
@@ -215,9 +217,9 @@ try {
 }
 
 /// Judges the entry on disk beside a new recording. Does not try an entry that the call already failed to use.
-EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Lookup& lookup) const
+EntryComparison RecordJobs::compare_with_stored(const Recording& recording, RecordJob& job, const Lookup& lookup) const
 {
-    if (job.journey.tried) return {};
+    if (job.first_call.tried) return {};
     const HoldToAnswer hold = [&job](std::unique_ptr<replay::Executable> executable) {
         Phases unmeasured;
         auto held = job.session->verify(*executable, unmeasured);
@@ -231,7 +233,7 @@ EntryBeside RecordJobs::beside(const Recording& recording, Job& job, const Looku
     return std::move(*beside);
 }
 
-CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, const Lookup& lookup,
+CompletedJob RecordJobs::complete_recording(RecordJob& job, const PairRole* role, const Lookup& lookup,
                                             const CallOutcomes& outcomes)
 {
     auto recording = job.refusal ? Result<Recording>{std::unexpected(*job.refusal)} : record(job);
@@ -247,16 +249,16 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
                                                   "function was being recorded: a later call is recorded"},
                       outcomes);
     auto& info = recording->entry.header.info;
-    info.compiled = m_programs->share_out(job.launched, job.journey.started, info.answer_ms - recording->run_ms);
+    info.compiled = m_programs->share_out(job.launched, job.first_call.started, info.answer_ms - recording->run_ms);
     std::string difference;
     std::string unpublished;
     try {
-        const auto stored = beside(*recording, job, lookup);
+        const auto stored = compare_with_stored(*recording, job, lookup);
         if (stored.recording) recording->entry.header.recording = stored.recording;
-        if (stored.is == EntryBeside::Is::recompiled)
+        if (stored.relation == EntryComparison::Relation::recompiled)
             difference = m_publisher.publish_tombstone(recording->entry, stored);
         else
-            unpublished = m_publisher.publish(job.journey.phases, *recording, stored);
+            unpublished = m_publisher.publish(job.first_call.phases, *recording, stored);
     } catch (const std::bad_alloc&) {
         unpublished = "it is kept only in this process: out of host memory while it was published";
     }
@@ -268,24 +270,24 @@ CompletedJob RecordJobs::complete_recording(Job& job, const PairRole* role, cons
     outcomes.count_recording(info.record_ms, role == nullptr || role->counts_recording() ? 1 : 0);
     auto variant = lookup.variant_of(recording->entry.header, std::move(recording->executable));
     if (role != nullptr && role->is_forward()) variant.use = LoadedVariant::Use::waits;
-    const std::string& missed = job.journey.reason;
+    const std::string& missed = job.first_call.reason;
     return {Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no,
             std::move(variant)};
 }
 
-CompletedJob RecordJobs::refuse(const Job& job, const Error& error, const CallOutcomes& outcomes)
+CompletedJob RecordJobs::refuse(const RecordJob& job, const Error& error, const CallOutcomes& outcomes)
 {
     outcomes.count_refusal(error);
     log().warn("cannot record '{}': {}", m_declaration->name, error.message);
     // The first call may have done one-time work (made a library's handle, uploaded a table), so recording is tried
     // once more at the next call.
-    const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
+    const bool is_first = job.session->strayed() && m_strayed.insert(job.first_call.digest).second;
     return {Outcome::refused, error.message, is_first ? Remember::no : Remember::yes};
 }
 
 // --- recordings of captures
 
-void RecordJobs::require_adoptable(const Journey& journey) const
+void RecordJobs::require_adoptable(const FirstCall& first_call) const
 {
     const std::string& name = m_declaration->name;
     if (m_declaration->policy == Policy::require_hit)
@@ -293,7 +295,7 @@ void RecordJobs::require_adoptable(const Journey& journey) const
             {ErrorCode::miss_forbidden,
              fmt::format("'{}' is adopted under policy require_hit, which forbids recording: use Cache::load", name)});
     if (m_declaration->policy == Policy::refresh) return;
-    if (const auto difference = m_publisher.recompiled(journey.digest))
+    if (const auto difference = m_publisher.recompiled(first_call.digest))
         raise({ErrorCode::not_recordable,
                fmt::format("'{}' was recorded twice under the same guards with different graphs ({}): give what "
                            "changed as a guard (Spec::config or Spec::version), or adopt it under policy refresh",
@@ -323,11 +325,11 @@ AdoptedCapture RecordJobs::adopted_capture(const NativeCapture& capture, const F
     return result;
 }
 
-std::string RecordJobs::keep_adopted(Journey& journey, Recording& recording, const EntryBeside& beside,
+std::string RecordJobs::keep_adopted(FirstCall& first_call, Recording& recording, const EntryComparison& beside,
                                      const CallOutcomes& outcomes) const
 {
     if (auto why = m_publisher.why_not(); !why.empty()) return "not published: " + why;
-    if (beside.is == EntryBeside::Is::recompiled) {
+    if (beside.relation == EntryComparison::Relation::recompiled) {
         const std::string difference = m_publisher.publish_tombstone(recording.entry, beside);
         outcomes.count_refusal("recompiled");
         raise({ErrorCode::not_recordable,
@@ -335,17 +337,17 @@ std::string RecordJobs::keep_adopted(Journey& journey, Recording& recording, con
                            "changed as a guard (Spec::config or Spec::version)",
                            m_declaration->name, difference)});
     }
-    return m_publisher.publish(journey.phases, recording, beside);
+    return m_publisher.publish(first_call.phases, recording, beside);
 }
 
 /// Adopts `first` with a capture of another process: tries these captures in order until one proves the adoption.
 Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, AdoptOptions options, const Frame& frame,
-                                                const std::string& folder, Journey& journey) const
+                                                const std::string& folder, FirstCall& first_call) const
 {
-    auto found = [&]() -> Result<CaptureFolder::Found> {
+    auto found = [&]() -> Result<CaptureFolder::CaptureList> {
         auto opened = CaptureFolder::open(posix_file_system(), folder, false);
         if (!opened) return std::unexpected(opened.error());
-        return opened->find({m_declaration->key, journey.digest});
+        return opened->find({m_declaration->key, first_call.digest});
     }();
     if (!found) return within(fmt::format("captures of other processes in {}", folder), found.error());
     for (const std::string& ignored : found->ignored)
@@ -353,8 +355,8 @@ Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, Ado
     std::vector<std::string> reasons = std::move(found->ignored);
     for (const StoredCapture& capture : found->captures) {
         options.stored = &capture;
-        auto recording = warmgraph::adopt(subject(), frame, m_publisher.new_header(journey), first, nullptr, options,
-                                          m_modules, journey.phases);
+        auto recording = warmgraph::adopt(target(), frame, m_publisher.new_header(first_call), first, nullptr, options,
+                                          m_modules, first_call.phases);
         const bool may_be_another = !recording && recording.error().code == ErrorCode::not_recordable;
         if (!may_be_another) {
             m_counters.captures_read(recording ? 1 : 0, reasons.size());
@@ -372,8 +374,8 @@ Result<Recording> RecordJobs::adopt_with_others(const AdoptedCapture& first, Ado
 }
 
 Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame, const AdoptedCapture& first,
-                                    const AdoptedCapture* second, Journey& journey, const Lookup& lookup,
-                                    EntryBeside& beside) const
+                                    const AdoptedCapture* second, FirstCall& first_call, const Lookup& lookup,
+                                    EntryComparison& beside) const
 {
     const Spec& spec = m_declaration->spec;
     AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
@@ -390,15 +392,15 @@ Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame
             beside = std::move(*judged);
             return {};
         };
-    if (!adoption.captures.empty()) return adopt_with_others(first, options, frame, adoption.captures, journey);
-    return warmgraph::adopt(subject(), frame, m_publisher.new_header(journey), first, second, options, m_modules,
-                            journey.phases);
+    if (!adoption.captures.empty()) return adopt_with_others(first, options, frame, adoption.captures, first_call);
+    return warmgraph::adopt(target(), frame, m_publisher.new_header(first_call), first, second, options, m_modules,
+                            first_call.phases);
 }
 
 std::string RecordJobs::write_capture(const Adoption& adoption, const Frame& frame, const Digest& digest) const
 {
     const auto capture = value_or_raise(
-        capture_for_others(subject(), frame, {m_declaration->key, digest}, adopted_capture(adoption.first, frame)));
+        capture_for_others(target(), frame, {m_declaration->key, digest}, adopted_capture(adoption.first, frame)));
     auto folder = value_or_raise(CaptureFolder::open(posix_file_system(), adoption.captures, true));
     auto name = value_or_raise(folder.write(capture));
     m_counters.capture_written();

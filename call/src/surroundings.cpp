@@ -36,21 +36,21 @@ auto Surroundings::notice() -> Change
     return change;
 }
 
-void Surroundings::describe(const Frame& frame, Journey& journey)
+void Surroundings::describe(const Frame& frame, FirstCall& first_call)
 {
     const Interface& interface = m_declaration->interface;
     const backends::Device& device = *m_declaration->backend();
     if (m_facts.empty()) m_facts = m_gather();
-    journey.now.facts = m_facts;
-    journey.now.tensors = guards::describe(frame.tensors, interface.region_names, device.backend() + ":");
-    for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
+    first_call.now.facts = m_facts;
+    first_call.now.tensors = guards::describe(frame.tensors, interface.region_names, device.backend() + ":");
+    for (std::size_t i = 0; i < first_call.now.tensors.size(); ++i)
         if (device.space_of(frame.memory[i].address) == cachefmt::MemorySpace::host)
-            journey.now.tensors[i].device = k_host_memory;
+            first_call.now.tensors[i].device = k_host_memory;
     for (std::size_t i = 0; i < interface.values.size(); ++i)
-        journey.now.values.push_back({interface.values[i].name, interface.values[i].dtype, frame.values[i]});
+        first_call.now.values.push_back({interface.values[i].name, interface.values[i].dtype, frame.values[i]});
     // The digest covers no distances, because few entries need them.
-    journey.digest = cachefmt::guards_digest(journey.now);
-    guards::guard_distances(journey.now.tensors, frame.tensors);
+    first_call.digest = cachefmt::guards_digest(first_call.now);
+    guards::guard_distances(first_call.now.tensors, frame.tensors);
 }
 
 } // namespace warmgraph

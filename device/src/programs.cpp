@@ -78,26 +78,26 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
     }
     count(program.name, *made);
     std::shared_ptr<backends::Module> module = std::move(made->module);
-    std::erase_if(m_known, [](const Known& known) { return known.module.expired(); });
+    std::erase_if(m_known, [](const TrackedProgram& known) { return known.module.expired(); });
     if (made->origin) {
-        const bool is_loaded = made->how == precompile::MadeProgram::How::loaded;
+        const bool is_loaded = made->outcome == precompile::ProgramResult::Outcome::loaded;
         if (is_loaded) m_touched.insert(name_of(made->origin->ingredients));
         const bool is_kept = m_may_keep && *allowed != ProgramPolicy::use;
         auto ready = made->origin->ready;
-        Known& known = m_known.emplace_back(program.device, module, std::move(made->origin), is_kept,
-                                            is_loaded ? std::nullopt : std::optional(began), std::move(ready));
+        TrackedProgram& known = m_known.emplace_back(program.device, module, std::move(made->origin), is_kept,
+                                                     is_loaded ? std::nullopt : std::optional(began), std::move(ready));
         if (is_kept) store_locked(known);
     }
     return module;
 }
 
-void Programs::count(const std::string& program, const precompile::MadeProgram& made)
+void Programs::count(const std::string& program, const precompile::ProgramResult& made)
 {
     for (const Error& fault : made.faults) fault_locked(fault);
     const std::optional<Digest> key =
         made.origin ? std::optional(precompile::key_of(made.origin->ingredients)) : std::nullopt;
     store::FunctionUsage usage;
-    if (made.how == precompile::MadeProgram::How::loaded) {
+    if (made.outcome == precompile::ProgramResult::Outcome::loaded) {
         ++m_counts.loaded;
         m_counts.load_ms += made.ms;
         usage.hits = 1;
@@ -134,7 +134,7 @@ double Programs::pay(const Digest& program, double ms)
 }
 
 /// Whether the program compiled at launches since the last share_out().
-bool Programs::compiles_at_launch(Known& known)
+bool Programs::compiles_at_launch(TrackedProgram& known)
 {
     const auto device = known.device.lock();
     const auto module = known.module.lock(); // must be destroyed before its device
@@ -148,15 +148,15 @@ std::vector<cachefmt::CompiledWithin> Programs::share_out(
     const std::vector<std::shared_ptr<backends::Module>>& launched, Time began, double spent_ms)
 {
     const std::scoped_lock lock{m_mutex};
-    std::vector<Known*> at_launch;
-    std::map<Known*, double> within;
-    for (Known& known : m_known) {
+    std::vector<TrackedProgram*> at_launch;
+    std::map<TrackedProgram*, double> within;
+    for (TrackedProgram& known : m_known) {
         if (std::ranges::find(launched, known.module.lock()) == launched.end()) continue;
         if (known.compiled && *known.compiled >= began) spent_ms -= (within[&known] = known.origin->compile_ms);
         if (compiles_at_launch(known)) at_launch.push_back(&known);
     }
     const double share = at_launch.empty() ? 0 : std::max(spent_ms, 0.0) / static_cast<double>(at_launch.size());
-    for (Known* const known : at_launch) {
+    for (TrackedProgram* const known : at_launch) {
         within[known] += share;
         known->origin->compile_ms += share;
         m_counts.compile_ms += share;
@@ -197,7 +197,7 @@ void Programs::fault_locked(const Error& error)
     log().warn("{}", error.message);
 }
 
-void Programs::store_locked(Known& known)
+void Programs::store_locked(TrackedProgram& known)
 {
     const auto device = known.device.lock();
     const auto module = known.module.lock(); // must be destroyed before its device
@@ -214,7 +214,7 @@ void Programs::store_locked(Known& known)
 void Programs::keep_ready() noexcept
 try {
     const std::scoped_lock lock{m_mutex};
-    for (Known& known : m_known)
+    for (TrackedProgram& known : m_known)
         if (known.is_kept) store_locked(known);
 } catch (const std::exception& error) {
     log().debug("compiled programs are not stored: {}", error.what());
@@ -226,7 +226,7 @@ try {
     if (const auto image = program.module->image(); !image) // makes PoCL compile the image now
         return log().debug("compiled program '{}' is not stored: {}", program.name, image.error().message);
     const std::scoped_lock lock{m_mutex};
-    for (Known& known : m_known) {
+    for (TrackedProgram& known : m_known) {
         if (known.module.lock() != program.module) continue;
         known.is_kept = true;
         store_locked(known);

@@ -109,12 +109,12 @@ void Stream::zero(Address to, std::uint64_t bytes)
 
 Event Stream::record()
 {
-    struct Kept {
+    struct EventOwner {
         // Perhaps the last reference to the device, so it is destroyed after the event.
         std::shared_ptr<backends::Device> device;
         std::shared_ptr<backends::Event> event;
     };
-    auto kept = std::make_shared<Kept>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
+    auto kept = std::make_shared<EventOwner>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
     auto* const event = kept->event.get();
     if (RunContext* const run = current_run();
         run != nullptr && std::ranges::find(run->streams, m_impl->stream.get()) != run->streams.end())

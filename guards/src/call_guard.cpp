@@ -61,7 +61,7 @@ Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
 }
 
 /// The differences found so far between a call's tensors and the expected tensors.
-struct Difference {
+struct TensorDifference {
     std::uint32_t heads = 0;
     std::uint64_t places = 0;
     Pair dimensions{};
@@ -113,10 +113,10 @@ CallGuard::CallGuard(std::span<const TensorSpec> recorded, std::span<const Value
 }
 
 bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values,
-                        const Others& others) noexcept
+                        const ChangedTensors& others) noexcept
 {
     if (!m_satisfiable || tensors.size() != m_expected.size() || !std::ranges::equal(values, m_values)) return false;
-    Difference found;
+    TensorDifference found;
     // Then only the given tensors are compared, because a model's hundreds of weights do not change.
     if (accepted_all_but(others))
         for (const std::size_t i : others.given) found.add(m_expected[i], tensors[i]);
@@ -131,12 +131,12 @@ bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std:
     return true;
 }
 
-bool CallGuard::accepted_all_but(const Others& others) const noexcept
+bool CallGuard::accepted_all_but(const ChangedTensors& others) const noexcept
 {
     return m_has_last && others.number != 0 && others.number == m_number && std::ranges::equal(others.given, m_given);
 }
 
-void CallGuard::note_accepted(const Others& others) noexcept
+void CallGuard::note_accepted(const ChangedTensors& others) noexcept
 {
     // m_given has room for each tensor once. A longer list would allocate, so it is not remembered.
     m_number = others.given.size() <= m_given.capacity() ? others.number : 0;

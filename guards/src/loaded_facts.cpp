@@ -11,7 +11,7 @@ namespace warmgraph::guards {
 
 namespace fact = cachefmt::fact;
 
-std::vector<Fact> facts_of_loaded(const std::vector<Fact>& recorded, const Here& here)
+std::vector<Fact> facts_of_loaded(const std::vector<Fact>& recorded, const ProcessFacts& here)
 {
     std::vector<Fact> facts = here.device;
     facts.push_back({std::string(fact::k_format), std::to_string(cachefmt::k_format_version), Role::must_match});

@@ -30,15 +30,16 @@ void PairEntries::keep(const Entry& forward)
 {
     auto kept = std::make_shared<const Entry>(forward);
     const std::scoped_lock lock{m_mutex};
-    std::erase_if(m_kept, [&](const Kept& known) { return known->header.key == forward.header.key; });
+    std::erase_if(m_kept, [&](const ForwardEntry& known) { return known->header.key == forward.header.key; });
     m_kept.push_back(std::move(kept));
     if (m_kept.size() > m_most) m_kept.erase(m_kept.begin());
 }
 
-PairEntries::Kept PairEntries::kept(const cachefmt::RecordingId& id) const
+PairEntries::ForwardEntry PairEntries::kept(const cachefmt::RecordingId& id) const
 {
     const std::scoped_lock lock{m_mutex};
-    const auto found = std::ranges::find_if(m_kept, [&](const Kept& one) { return one->header.recording->id == id; });
+    const auto found =
+        std::ranges::find_if(m_kept, [&](const ForwardEntry& one) { return one->header.recording->id == id; });
     return found == m_kept.end() ? nullptr : *found;
 }
 
@@ -58,7 +59,7 @@ Result<bool> PairEntries::publish(const Entry& entry)
         keep(entry);
         return false;
     }
-    const Kept forward = kept(id);
+    const ForwardEntry forward = kept(id);
     const auto stored = forward ? Result<bool>{true} : is_stored(entry.header);
     if (!stored) return std::unexpected(stored.error());
     if (!*stored) return fail(ErrorCode::not_found, "the forward that it belongs to is not stored any more");

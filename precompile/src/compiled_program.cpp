@@ -78,14 +78,14 @@ Result<Facts> parse_facts(ByteView text)
     members.digest("image", facts.image);
     members.milliseconds("compile_ms", facts.program.compile_ms);
     members.text("written", facts.program.written);
-    if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "its facts: {}", members.what_is_wrong());
+    if (!members.first_problem().empty()) return fail(ErrorCode::corrupt, "its facts: {}", members.first_problem());
     if (json.size() != k_members + has_search)
         return fail(ErrorCode::corrupt, "its facts have {} members, expected {}", json.size(), k_members + has_search);
     return facts;
 }
 
 /// Opens the file and checks its signature if `trust` requires one.
-Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
+Result<cachefmt::SealedObject> opened(ByteView bytes, const cachefmt::Trust& trust)
 {
     auto sealed = cachefmt::open_sealed(k_sealed_program, bytes);
     if (!sealed) return sealed;

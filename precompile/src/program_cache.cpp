@@ -17,11 +17,11 @@ namespace {
 /// The reason why a program is compiled.
 struct Reason {
     std::string text;
-    std::string word; ///< as MadeProgram::word
+    std::string word; ///< as ProgramResult::word
 };
 
 /// Returns the reason's word in statistics: "header" for "header tile.h".
-std::string word_of(const Nearest& nearest)
+std::string word_of(const NearestProgram& nearest)
 {
     if (!nearest.ingredients) return "no_program";
     if (nearest.differences.empty()) return "other";
@@ -29,12 +29,12 @@ std::string word_of(const Nearest& nearest)
     return fact.substr(0, fact.find(' '));
 }
 
-Result<MadeProgram> compile(backends::Device& device, const ProgramText& text, Reason reason)
+Result<ProgramResult> compile(backends::Device& device, const ProgramText& text, Reason reason)
 {
     const Stopwatch watch;
     auto module = device.compiler().compile(text.source, text.options);
     if (!module) return std::unexpected(module.error());
-    MadeProgram made{std::move(*module)};
+    ProgramResult made{std::move(*module)};
     made.ms = watch.ms();
     made.reason = std::move(reason.text);
     made.word = std::move(reason.word);
@@ -51,7 +51,7 @@ Error compile_forbidden(std::string_view reason)
                         reason)};
 }
 
-std::string explain(const Ingredients& ingredients, const Nearest& nearest)
+std::string explain(const Ingredients& ingredients, const NearestProgram& nearest)
 {
     if (!nearest.ingredients) return fmt::format("no compiled image of '{}' is stored", ingredients.program);
     std::string text;
@@ -60,7 +60,7 @@ std::string explain(const Ingredients& ingredients, const Nearest& nearest)
     return fmt::format("{} of it stored, the nearest differs: {}", plural(nearest.variants, "compiled image"), text);
 }
 
-void ProgramCache::note_miss(const Ingredients& ingredients, const Nearest& nearest, const std::string& reason,
+void ProgramCache::note_miss(const Ingredients& ingredients, const NearestProgram& nearest, const std::string& reason,
                              ProgramPolicy policy)
 {
     store::Miss miss;
@@ -91,7 +91,7 @@ public:
     }
 
     /// Loads the program. nullopt: no usable program is stored.
-    std::optional<MadeProgram> run(const Ingredients& here, const backends::CompilerIdentity& identity)
+    std::optional<ProgramResult> run(const Ingredients& here, const backends::CompilerIdentity& identity)
     {
         if (!identity.compiler.empty()) {
             Ingredients wanted = here;
@@ -113,10 +113,10 @@ public:
     }
 
     std::vector<Error> faults; ///< errors of stored programs that could not be used
-    Nearest nearest;           ///< set when no program could be loaded
+    NearestProgram nearest;    ///< set when no program could be loaded
 
 private:
-    std::optional<MadeProgram> load(const Ingredients& wanted)
+    std::optional<ProgramResult> load(const Ingredients& wanted)
     {
         const auto note = [&](const Error& error) {
             faults.push_back(within(fmt::format("the compiled program '{}'", m_text.name), error).error());
@@ -134,7 +134,7 @@ private:
             note(error);
             return std::nullopt;
         }
-        MadeProgram made{std::move(*module), MadeProgram::How::loaded};
+        ProgramResult made{std::move(*module), ProgramResult::Outcome::loaded};
         made.saved_ms = program.compile_ms;
         made.origin = std::make_unique<Origin>(Origin{std::move(program.ingredients), m_text.source, m_text.options,
                                                       std::move(program.compiled.ready), program.compile_ms,
@@ -148,7 +148,7 @@ private:
     ProgramPolicy m_policy;
 };
 
-Result<MadeProgram> ProgramCache::make(backends::Device& device, const ProgramText& text, ProgramPolicy policy)
+Result<ProgramResult> ProgramCache::make(backends::Device& device, const ProgramText& text, ProgramPolicy policy)
 {
     const Stopwatch watch;
     const Options options = parse_options(text.options);

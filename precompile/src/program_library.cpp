@@ -15,7 +15,7 @@ bool is_same_program(const Ingredients& then, const Ingredients& now)
     return then.backend == now.backend && (then.source == now.source || then.program == now.program);
 }
 
-void compare(Ingredients then, const Ingredients& now, Nearest& nearest)
+void compare(Ingredients then, const Ingredients& now, NearestProgram& nearest)
 {
     ++nearest.variants;
     auto different = differences(then, now);
@@ -43,10 +43,10 @@ void ProgramLibrary::set_aside(const Ingredients& ingredients, const Error& reas
     programs().set_aside(key_of(ingredients), reason);
 }
 
-Result<Nearest> ProgramLibrary::nearest(const Ingredients& now) const
+Result<NearestProgram> ProgramLibrary::nearest(const Ingredients& now) const
 {
     std::set<store::Name> seen;
-    Nearest nearest;
+    NearestProgram nearest;
     for (store::Tier* const tier : m_store.tiers()) {
         const auto names = tier->list({store::ArtifactKind::compiled});
         if (!names) return std::unexpected(names.error());

@@ -49,7 +49,7 @@ bool is_same_everywhere(const cachefmt::ImageRef& image)
 }
 
 /// Guessed bindings for a graph whose calls are not known.
-struct Guess {
+struct UnknownCallBindings {
     replay::Bindings bindings;
     std::shared_ptr<const Placeholder> placeholder;
     bool may_be_seen = true; ///< whether the driver may inspect the bindings, because they have memory
@@ -67,8 +67,8 @@ std::optional<MemoryRef> last_memory(const backends::Device& device, const cache
     return MemoryRef{*last, region.size};
 }
 
-Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cachefmt::Graph& graph,
-                    const PreloadFor* function, PreloadState& state)
+Result<UnknownCallBindings> guess(const std::shared_ptr<backends::Device>& device, const cachefmt::Graph& graph,
+                                  const PreloadClient* function, PreloadState& state)
 {
     const auto looked_at = replay::regions_looked_at(graph);
     const bool is_flat = device->limits().flat_addresses;
@@ -91,7 +91,7 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
             bytes += rounded(region.size);
         }
     }
-    Guess result;
+    UnknownCallBindings result;
     result.may_be_seen = bytes <= k_most_placeholder_bytes || !is_flat;
     if (!is_flat && function == nullptr && bytes > k_most_placeholder_bytes)
         return fail(ErrorCode::out_of_memory, "its regions have {} bytes, expected at most {} to preload it", bytes,
@@ -115,9 +115,9 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
 } // namespace
 
 /// While this object lives, a mark on disk shows later processes that this entry's code was being loaded.
-class EntryPreloader::Mark {
+class EntryPreloader::LoadMarkScope {
 public:
-    Mark(store::LocalStore& store, const Request& request) : m_store(store), m_request(request) {}
+    LoadMarkScope(store::LocalStore& store, const Request& request) : m_store(store), m_request(request) {}
     /// Begins the mark, only once. Error: earlier processes died during this load.
     Result<void> begin()
     {
@@ -144,7 +144,7 @@ EntryPreloader::EntryPreloader(PreloadState& state, std::shared_ptr<store::Local
 
 /// Loads the code of a graph that every function may use. Returns false if some of the code keeps state, because each
 /// function then needs its own code.
-Result<bool> EntryPreloader::load_code(const Request& request, const cachefmt::Graph& graph, Mark& mark,
+Result<bool> EntryPreloader::load_code(const Request& request, const cachefmt::Graph& graph, LoadMarkScope& mark,
                                        const std::stop_token& stop) const
 {
     bool is_shared = true;
@@ -165,7 +165,7 @@ Result<bool> EntryPreloader::load_code(const Request& request, const cachefmt::G
     return is_shared;
 }
 
-Result<PreloadedGraph> EntryPreloader::restore(const Request& request, cachefmt::Entry entry, Mark& mark,
+Result<PreloadedGraph> EntryPreloader::restore(const Request& request, cachefmt::Entry entry, LoadMarkScope& mark,
                                                const std::stop_token& stop) const
 {
     const std::uint64_t registrations = request.device->registrations();
@@ -192,31 +192,31 @@ Result<PreloadedGraph> EntryPreloader::restore(const Request& request, cachefmt:
 Result<void> EntryPreloader::preload(const Request& request, const std::stop_token& stop) const
 try {
     store::Stamp stamp;
-    auto entry = m_store->entry(request.key, store::Reading::ahead, &stamp);
+    auto entry = m_store->entry(request.key, store::ReadPurpose::preload, &stamp);
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return fail(ErrorCode::not_found, "the entry was removed meanwhile");
     const cachefmt::Graph& graph = (**entry).graph;
-    std::unique_ptr<PreloadedGraphs::Turn> turn;
-    if (const PreloadFor* function = request.function) {
+    std::unique_ptr<PreloadedGraphs::RestoreClaim> claim;
+    if (const PreloadClient* function = request.function) {
         if (auto usable = function->check((**entry).header, graph); !usable) return std::unexpected(usable.error());
-        turn = m_state.graphs.turn_for(function->user, request.key, *request.device);
-        if (!turn) return {}; // the graph is already restored
+        claim = m_state.graphs.claim_for(function->user, request.key, *request.device);
+        if (!claim) return {}; // the graph is already restored
     } else if (is_for_everybody(graph)) {
-        turn = m_state.graphs.turn(request.key, own_bytes(graph), *request.device, request.end, stop);
+        claim = m_state.graphs.claim(request.key, own_bytes(graph), *request.device, request.end, stop);
     }
     m_state.graphs.let_first_calls_pass(request.key, stop);
-    Mark mark{*m_store, request};
+    LoadMarkScope mark{*m_store, request};
     if (request.function == nullptr) {
         const auto is_shared = load_code(request, graph, mark, stop);
         if (!is_shared) return std::unexpected(is_shared.error());
-        if (!turn || !*is_shared) return {};
+        if (!claim || !*is_shared) return {};
         m_state.graphs.let_first_calls_pass(request.key, stop);
     }
     if (stop.stop_requested()) return fail(ErrorCode::not_found, "preloading it was stopped");
     auto restored = restore(request, std::move(**entry), mark, stop);
     if (!restored) return std::unexpected(restored.error());
     restored->stamp = stamp;
-    turn->succeed(std::move(*restored));
+    claim->succeed(std::move(*restored));
     return {};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "out of host memory while it was restored");

@@ -30,13 +30,13 @@ std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
 
 // --- first calls
 
-PreloadedGraphs::FirstCall::FirstCall(PreloadedGraphs& graphs) : m_graphs(graphs)
+PreloadedGraphs::PreloadPause::PreloadPause(PreloadedGraphs& graphs) : m_graphs(graphs)
 {
     const std::scoped_lock lock{m_graphs.m_mutex};
     ++m_graphs.m_first_calls;
 }
 
-PreloadedGraphs::FirstCall::~FirstCall()
+PreloadedGraphs::PreloadPause::~PreloadPause()
 {
     const std::scoped_lock lock{m_graphs.m_mutex};
     --m_graphs.m_first_calls;
@@ -53,14 +53,14 @@ void PreloadedGraphs::let_first_calls_pass(const cachefmt::EntryKey& key, const 
 
 // --- graphs that are being restored
 
-PreloadedGraphs::Turn::~Turn()
+PreloadedGraphs::RestoreClaim::~RestoreClaim()
 {
     const std::scoped_lock lock{m_graphs.m_mutex};
     std::erase_if(m_graphs.m_slots, [this](const Slot& slot) { return slot.number == m_number && !slot.graph; });
     m_graphs.m_changed.notify_all();
 }
 
-void PreloadedGraphs::Turn::succeed(PreloadedGraph graph) noexcept
+void PreloadedGraphs::RestoreClaim::succeed(PreloadedGraph graph) noexcept
 {
     const std::scoped_lock lock{m_graphs.m_mutex};
     const auto slot = std::ranges::find(m_graphs.m_slots, m_number, &Slot::number);
@@ -73,16 +73,16 @@ bool PreloadedGraphs::may_hold(std::uint64_t bytes, const backends::Device& devi
 }
 
 auto PreloadedGraphs::add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes, const backends::Device& device)
-    -> std::unique_ptr<Turn>
+    -> std::unique_ptr<RestoreClaim>
 {
     if (std::ranges::any_of(m_slots, [&](const Slot& slot) { return slot.is_for(user, key, device); })) return nullptr;
     m_slots.push_back({m_next, user, key, &device, bytes});
-    return std::unique_ptr<Turn>{new Turn{*this, m_next++}};
+    return std::unique_ptr<RestoreClaim>{new RestoreClaim{*this, m_next++}};
 }
 
-auto PreloadedGraphs::turn(const cachefmt::EntryKey& key, std::uint64_t bytes, const backends::Device& device,
-                           std::chrono::steady_clock::time_point end, const std::stop_token& stop)
-    -> std::unique_ptr<Turn>
+auto PreloadedGraphs::claim(const cachefmt::EntryKey& key, std::uint64_t bytes, const backends::Device& device,
+                            std::chrono::steady_clock::time_point end, const std::stop_token& stop)
+    -> std::unique_ptr<RestoreClaim>
 {
     if (!may_hold(bytes, device)) return nullptr;
     const auto has_room = [&] {
@@ -95,8 +95,8 @@ auto PreloadedGraphs::turn(const cachefmt::EntryKey& key, std::uint64_t bytes, c
     return add(k_everybody, key, bytes, device);
 }
 
-auto PreloadedGraphs::turn_for(User user, const cachefmt::EntryKey& key, const backends::Device& device)
-    -> std::unique_ptr<Turn>
+auto PreloadedGraphs::claim_for(User user, const cachefmt::EntryKey& key, const backends::Device& device)
+    -> std::unique_ptr<RestoreClaim>
 {
     const std::scoped_lock lock{m_mutex};
     return add(user, key, 0, device);

@@ -109,7 +109,7 @@ Padding padding_of(const Calls& calls, const Dimension& dimension)
 
 /// Cuts the sorted sizes into runs, each padded to its last size. The best cut of the first sizes into k runs extends a
 /// best cut of fewer sizes into k - 1 runs (dynamic programming, O(sizes^2 * buckets)).
-std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
+std::vector<std::int64_t> learn(const Histogram& sizes, const BucketRequest& wish)
 {
     const Sums sums(few_sizes(sizes, std::max<std::int64_t>(wish.multiple_of, 1)));
     const std::size_t count = sums.bucket.size();
@@ -139,7 +139,7 @@ std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish)
 }
 
 bool still_serve(std::span<const std::int64_t> learnt, std::span<const std::int64_t> best, const Histogram& sizes,
-                 const Wish& wish)
+                 const BucketRequest& wish)
 {
     if (learnt.empty() || learnt.size() > wish.most || !std::ranges::is_sorted(learnt)) return false;
     if (std::ranges::any_of(learnt, [&](std::int64_t size) { return size <= 0 || size % wish.multiple_of != 0; }))

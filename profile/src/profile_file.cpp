@@ -32,7 +32,7 @@ WrittenJson shape_json(const Shape& shape, std::uint64_t calls)
     return json;
 }
 
-WrittenJson learnt_json(const Wish& wish, const Learnt& learnt)
+WrittenJson learnt_json(const BucketRequest& wish, const LearntBuckets& learnt)
 {
     WrittenJson dimensions = WrittenJson::array();
     for (const Dimension& dimension : wish.dimensions) dimensions.push_back({dimension.argument, dimension.index});
@@ -115,7 +115,7 @@ public:
         if (m_wrong.empty()) m_wrong = fmt::format("{}: '{}' {}", m_where, name, what);
     }
     /// Returns an error text, or an empty text. Call this after all possible members were read.
-    [[nodiscard]] std::string what_is_wrong() const
+    [[nodiscard]] std::string first_problem() const
     {
         if (m_wrong.empty() && m_json.size() > m_asked) return m_where + " has an unknown member";
         return m_wrong;
@@ -173,7 +173,7 @@ std::string read_call(const ReadJson& json, const std::string& where, const Prof
                 shape.values[name] = value.get<std::string>();
             }
     const std::uint64_t number = reader.number("calls", 1, k_most_calls);
-    std::string wrong = reader.what_is_wrong();
+    std::string wrong = reader.first_problem();
     if (wrong.empty() && !calls.emplace(std::move(shape), number).second) wrong = where + " is listed twice";
     return wrong;
 }
@@ -188,7 +188,7 @@ std::string read_part(const ReadJson& json, std::size_t index, Profile& profile)
     part.last = reader.text("last");
     part.total = reader.number("total", 0, k_most_calls);
     const ReadJson* const calls = reader.list("calls", k_most_shapes);
-    if (std::string wrong = reader.what_is_wrong(); !wrong.empty()) return wrong;
+    if (std::string wrong = reader.first_problem(); !wrong.empty()) return wrong;
     if (!cachefmt::check_name("writer", writer)) return where + ": 'writer' is not a valid name";
     for (std::size_t i = 0; i < calls->size(); ++i) {
         std::string wrong = read_call((*calls)[i], fmt::format("{}, call {}", where, i + 1), profile, part.calls);
@@ -201,8 +201,8 @@ std::string read_part(const ReadJson& json, std::size_t index, Profile& profile)
 std::string read_learnt(const ReadJson& json, std::size_t index, Profile& profile)
 {
     ProfileReader reader(json, fmt::format("learnt {}", index + 1));
-    Wish wish;
-    Learnt learnt;
+    BucketRequest wish;
+    LearntBuckets learnt;
     if (const ReadJson* const list = reader.list("dimensions", k_most_arguments); list != nullptr)
         for (const ReadJson& pair : *list) {
             const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_string() &&
@@ -222,7 +222,7 @@ std::string read_learnt(const ReadJson& json, std::size_t index, Profile& profil
         if (!is_read || twice != learnt.buckets.end()) reader.wrong("buckets", "are not sizes in ascending order");
     }
     learnt.decided = reader.text("decided");
-    std::string wrong = reader.what_is_wrong();
+    std::string wrong = reader.first_problem();
     if (wrong.empty() && !profile.learnt.emplace(std::move(wish), std::move(learnt)).second)
         wrong = fmt::format("learnt {} is listed twice", index + 1);
     return wrong;
@@ -251,7 +251,7 @@ std::string read_profile(const ReadJson& json, Profile& profile)
     const ReadJson* const learnt = reader.list("learnt", k_most_learnt);
     const ReadJson* const parts = reader.list("parts", k_most_parts);
     const auto key = digest_from_our_hex(reader.text("key"));
-    if (std::string wrong = reader.what_is_wrong(); !wrong.empty()) return wrong;
+    if (std::string wrong = reader.first_problem(); !wrong.empty()) return wrong;
     if (!cachefmt::is_model_info(profile.model_info) || !cachefmt::check_name("function", profile.function))
         return "'model_info' or 'function' is not a valid name";
     if (!key || *key != key_of(profile)) return "'key' does not match its model, function and arguments";

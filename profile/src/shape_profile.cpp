@@ -46,7 +46,7 @@ void FunctionProfile::add(const profile::Shape& shape, std::uint64_t calls, bool
     m_has_news = true;
 }
 
-void FunctionProfile::decide(const profile::Wish& wish, std::vector<std::int64_t> buckets)
+void FunctionProfile::decide(const profile::BucketRequest& wish, std::vector<std::int64_t> buckets)
 {
     const std::scoped_lock lock{m_mutex};
     m_own.learnt[wish] = {moment(), std::move(buckets)};
@@ -65,7 +65,7 @@ profile::Calls FunctionProfile::calls() const
     return m_part->calls;
 }
 
-std::optional<profile::Profile> FunctionProfile::take_news()
+std::optional<profile::Profile> FunctionProfile::take_new_counts()
 {
     const std::scoped_lock lock{m_mutex};
     if (!m_is_worth_a_file || !m_has_news) return std::nullopt;
@@ -104,7 +104,7 @@ bool ShapeCounter::count(const Key& key, const MakeShape& make, bool is_news, Fu
                 tell(into);
                 m_counted.clear();
             }
-            found = m_counted.emplace(key, Counted{make(), is_news}).first;
+            found = m_counted.emplace(key, ShapeCount{make(), is_news}).first;
             m_last = &found->second;
             m_last_key = &found->first;
             into.add(m_last->shape, 1, is_news);
@@ -214,7 +214,7 @@ bool ProfileKeeper::is_ending()
 
 bool ProfileKeeper::write(FunctionProfile& function) noexcept
 try {
-    const auto news = function.take_news();
+    const auto news = function.take_new_counts();
     if (!news) return true;
     const auto merged = m_library.merge(*news);
     if (merged && *merged) {

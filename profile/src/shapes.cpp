@@ -58,10 +58,10 @@ void keep_writers(std::map<std::string, Part>& parts)
     std::erase_if(parts, [&](const auto& item) { return !kept.contains(item.first); });
 }
 
-void join_learnt(std::map<Wish, Learnt>& into, const std::map<Wish, Learnt>& other)
+void join_learnt(std::map<BucketRequest, LearntBuckets>& into, const std::map<BucketRequest, LearntBuckets>& other)
 {
     for (const auto& [wish, learnt] : other) {
-        Learnt& here = into[wish];
+        LearntBuckets& here = into[wish];
         here = std::max(here, learnt);
     }
     while (into.size() > k_most_learnt)
@@ -84,7 +84,7 @@ void count(Part& part, const Shape& shape, std::uint64_t calls)
     part.calls.emplace(shape, capped(calls));
 }
 
-bool is_pinned(const Learnt& learnt) noexcept
+bool is_pinned(const LearntBuckets& learnt) noexcept
 {
     const char first = learnt.decided.empty() ? '0' : learnt.decided.front();
     return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
@@ -131,13 +131,13 @@ Histogram histogram(const Calls& calls, const Dimension& dimension)
     return sizes;
 }
 
-std::vector<Seen> dimensions_of(const Calls& calls)
+std::vector<DimensionSizes> dimensions_of(const Calls& calls)
 {
     std::map<Dimension, Histogram> seen;
     for (const auto& [shape, number] : calls)
         for (const auto& [argument, sizes] : shape.sizes)
             for (std::size_t index = 0; index < sizes.size(); ++index) seen[{argument, index}][sizes[index]] += number;
-    std::vector<Seen> result;
+    std::vector<DimensionSizes> result;
     for (auto& [dimension, sizes] : seen) result.push_back({dimension, std::move(sizes)});
     return result;
 }

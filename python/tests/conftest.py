@@ -84,7 +84,7 @@ def at_once(work: Callable[..., Any], *given: tuple[Any, ...]) -> None:
         thread.join()
 
 
-class Ended:
+class ProcessResult:
     def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
@@ -93,7 +93,7 @@ class Ended:
         return self.out.splitlines()
 
 
-Runner = Callable[..., Ended]
+Runner = Callable[..., ProcessResult]
 
 
 @pytest.fixture
@@ -102,12 +102,12 @@ def process(tmp_path: pathlib.Path) -> Runner:
 
     numbers = itertools.count()
 
-    def run(script: str, bare: bool = False, timeout: float = 100, **environment: str) -> Ended:
+    def run(script: str, bare: bool = False, timeout: float = 100, **environment: str) -> ProcessResult:
         file = tmp_path / f"script{next(numbers)}.py"
         file.write_text(("" if bare else PRELUDE) + textwrap.dedent(script))
         done = subprocess.run([sys.executable, str(file)], env={**os.environ, **environment}, cwd=tmp_path, capture_output=True, text=True,
                               timeout=timeout, check=False)
-        return Ended(done)
+        return ProcessResult(done)
 
     return run
 

@@ -195,7 +195,7 @@ def _lines(walker: _walker.Walker) -> Iterator[str]:
 
 def _read(model: Any, arguments: dict[str, Any], known: _shared_modules.SharedModules | None = None) -> _walker.Walker:
     function, owner = (run_module, model) if isinstance(model, torch.nn.Module) else (model, None)
-    return _call_reader.read(_installed_code.TorchReached(function), arguments, owner, known=known)[0]
+    return _call_reader.read(_installed_code.TorchReachedCode(function), arguments, owner, known=known)[0]
 
 
 def _without_torch() -> Iterator[str]:
@@ -213,7 +213,7 @@ def _without_torch() -> Iterator[str]:
 
     holder = Holder()
     one = numpy.zeros((2, 3), numpy.float32)
-    found = _array_reader.read(_reached_code.Reached(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
+    found = _array_reader.read(_reached_code.ReachedCode(holder.run), {"x": one, "y": {"again": one, "of": [Settings(), scaled, Mode.fast]}}, holder)
     yield from (f"{path} = {text}" for path, text in found.facts.items())
     yield f"arrays {' '.join(path for path, _ in found.leaves())}"
 

@@ -20,7 +20,7 @@ def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.Functi
 
 
 def digest(function) -> str:
-    return _reached_code.Reached(function).digest()
+    return _reached_code.ReachedCode(function).digest()
 
 
 BASE = "def f(x):\n    def g(y): return y in {1, 2, 3}\n    return g(x) + 1\n"
@@ -50,7 +50,7 @@ def test_closures_and_methods_count():
     digests = {}
     for values in [(1, 1), (2, 1), (1, 2)]:
         function = made(source.format(*values))
-        reached = _reached_code.Reached(function)
+        reached = _reached_code.ReachedCode(function)
         reached.add_class(type("B", (function.__globals__["A"],), {"__module__": "user_module"}))
         digests[values] = reached.digest()
     assert digests[1, 1] != digests[2, 1] and digests[1, 1] == digests[1, 2]
@@ -60,7 +60,7 @@ def test_the_digest_is_the_same_in_every_process(process):
     script = """
         from warmgraph.reading import _reached_code
         def f(x): return x in {"a", "b", "c", "d", "e"}
-        print(_reached_code.Reached(f).digest())
+        print(_reached_code.ReachedCode(f).digest())
     """
     seen = {process(script, bare=True, PYTHONHASHSEED=seed).lines()[0] for seed in "123"}
     assert len(seen) == 1
@@ -75,7 +75,7 @@ def test_modules_that_are_imported_inside_count(tmp_path, monkeypatch):
         (tmp_path / "inside.py").write_text(f"def step(x): return x + {more}\n")
         monkeypatch.delitem(sys.modules, "inside", raising=False)
         importlib.invalidate_caches()
-        digests.append(_array_reader.read(_reached_code.Reached(made(source)), {}, None).reached.digest())
+        digests.append(_array_reader.read(_reached_code.ReachedCode(made(source)), {}, None).reached.digest())
     assert digests[0] != digests[1] == digests[2]
 
 
@@ -91,15 +91,15 @@ def singly_dispatched(of_numbers, later=None):
 
 
 def test_what_single_dispatch_chooses_from_counts():
-    found = {_reached_code.Reached(function).digest() for function in (
+    found = {_reached_code.ReachedCode(function).digest() for function in (
         singly_dispatched(lambda x: x * 2), singly_dispatched(lambda x: x * 3), singly_dispatched(lambda x: x * 2, lambda x: x * 4))}
     assert len(found) == 3
-    assert _reached_code.Reached(singly_dispatched(lambda x: x * 2)).digest() == _reached_code.Reached(singly_dispatched(lambda x: x * 2)).digest()
+    assert _reached_code.ReachedCode(singly_dispatched(lambda x: x * 2)).digest() == _reached_code.ReachedCode(singly_dispatched(lambda x: x * 2)).digest()
 
 
 def test_an_implementation_that_is_registered_later_is_other_code():
     function = singly_dispatched(lambda x: x * 2)
-    reached = _reached_code.Reached(function)
+    reached = _reached_code.ReachedCode(function)
     assert reached.is_current() and reached.is_rest_current()
     function.__closure__[0].cell_contents.register(float)(lambda x: x * 4)
     assert not reached.is_current() and not reached.is_rest_current()
@@ -119,13 +119,13 @@ def test_methods_that_single_dispatch_chooses_from_count():
 
         return Doubled
 
-    digests = {_reached_code.Reached(kind(function)().step, {}).with_met({one: False}, []).digest()
+    digests = {_reached_code.ReachedCode(kind(function)().step, {}).with_met({one: False}, []).digest()
                for function in (lambda self, x: x * 2, lambda self, x: x * 3) for one in [kind(function)]}
     assert len(digests) == 2
 
 
 def test_users_implementations_of_a_librarys_function_count(monkeypatch):
-    monkeypatch.setattr(_reached_code.Reached, "_is_of_library", lambda self, function: "of_numbers" not in function.__qualname__)
+    monkeypatch.setattr(_reached_code.ReachedCode, "_is_of_library", lambda self, function: "of_numbers" not in function.__qualname__)
 
     def of_numbers(x):
         return x * 2
@@ -133,13 +133,13 @@ def test_users_implementations_of_a_librarys_function_count(monkeypatch):
     def of_numbers_otherwise(x):
         return x * 3
 
-    assert _reached_code.Reached(singly_dispatched(of_numbers)).digest() != _reached_code.Reached(singly_dispatched(of_numbers_otherwise)).digest()
+    assert _reached_code.ReachedCode(singly_dispatched(of_numbers)).digest() != _reached_code.ReachedCode(singly_dispatched(of_numbers_otherwise)).digest()
 
 
 def test_libraries_are_not_followed():
     import numpy
 
-    reached = _reached_code.Reached(made("def f(x): return take(x)\n", take=numpy.take))
+    reached = _reached_code.ReachedCode(made("def f(x): return take(x)\n", take=numpy.take))
     assert [one.__name__ for one in reached.functions] == ["f"]
 
 
@@ -184,7 +184,7 @@ def test_a_digest_that_was_asked_for_is_another_one_once_more_is_reached():
         def __call__(self):
             return 1
 
-    reached = _reached_code.Reached(lambda: 1)
+    reached = _reached_code.ReachedCode(lambda: 1)
     first = reached.digest()
     assert reached.digest() == first
     reached.add_class(Kind)
@@ -210,9 +210,9 @@ def twins(by: int = 1) -> types.SimpleNamespace:
 def taken(module, function):
     """Returns (the function's reached code, classes, the reached code around it)."""
     classes = {module.Base: False}
-    around = _reached_code.Reached(module.factory(module.Base())).with_met(classes, ()).around()
+    around = _reached_code.ReachedCode(module.factory(module.Base())).with_met(classes, ()).around()
     assert around is not None
-    reached = _reached_code.Reached(function)
+    reached = _reached_code.ReachedCode(function)
     return reached, classes, around
 
 
@@ -221,7 +221,7 @@ def test_another_function_of_its_code_reaches_the_same():
     function = module.factory(module.Base())
     reached, classes, around = taken(module, function)
     assert reached.take_over(around, classes)
-    found, anew = reached.with_met(classes, ()), _reached_code.Reached(function, classes)
+    found, anew = reached.with_met(classes, ()), _reached_code.ReachedCode(function, classes)
     assert found is reached.latest() and found.target is function
     assert found.reads_as(anew) and found.functions[0] is function and found.code is anew.code
     assert found.digest() == anew.digest()
@@ -240,9 +240,9 @@ def test_what_changes_meanwhile_is_not_taken_over():
         function = module.factory(module.Base())
         reached, classes, around = taken(module, function)
         change(module)
-        reached = _reached_code.Reached(function)
+        reached = _reached_code.ReachedCode(function)
         assert not reached.take_over(around, classes), change.__name__
-        assert reached.with_met(classes, ()).digest() == _reached_code.Reached(function, classes).digest()
+        assert reached.with_met(classes, ()).digest() == _reached_code.ReachedCode(function, classes).digest()
 
 
 def test_functions_that_bring_code_along_or_lie_elsewhere_are_read_themselves():
@@ -264,7 +264,7 @@ def test_what_a_function_reached_keeps_nothing_that_it_closes_over():
     module = twins()
     held = module.Base()
     function = module.factory(held)
-    alive, around = [weakref.ref(held), weakref.ref(function)], _reached_code.Reached(function).around()
+    alive, around = [weakref.ref(held), weakref.ref(function)], _reached_code.ReachedCode(function).around()
     del held, function
     gc.collect()
     assert around is not None and [one() for one in alive] == [None, None]

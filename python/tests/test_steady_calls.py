@@ -15,7 +15,7 @@ import pytest
 from conftest import at_once
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
-from warmgraph.calls._steady_calls import Input, Launch, Looks, Maker, Result, Weight
+from warmgraph.calls._steady_calls import Input, Launch, Result, ResultMaker, StateChecks, Weight
 from warmgraph.core.binding import _c
 from warmgraph.reading import _native_snapshots
 from warmgraph.calls._steady_calls import Tests as Expected  # renamed, because pytest would take `Tests` for test cases
@@ -121,8 +121,8 @@ class Known:
     def made(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
         launch = Launch(self.lock, lambda index: self.native + index, 1, self.handle_of, self.replays, 3, lambda: self.often.append(1), self.function.enqueue,
                         ctypes.c_void_p(9), self.function.failed, self.is_capturing)
-        looks = Looks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
-        makers = [Maker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
+        looks = StateChecks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
+        makers = [ResultMaker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
         return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, FRAMEWORK, launch if self.launches else None, self.result,
                                   self.moves)
 

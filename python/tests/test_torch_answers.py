@@ -189,7 +189,7 @@ def test_a_little_less_by_other_operators_is_refused():
 
 def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None) -> str:
     found = torch.zeros_like(answer)
-    judge = _answers.Judged([_answers.Given("result0", answer, found)], difference)
+    judge = _answers.AnswerJudge([_answers.ResultPair("result0", answer, found)], difference)
     for run in runs:
         found.copy_(torch.tensor(run))
         judge.after_run()
@@ -217,11 +217,11 @@ def test_a_graph_that_gives_the_same_each_time_has_no_spread():
 def test_each_type_is_compared_by_its_bytes(dtype):
     answer = torch.ones(2, 3).to(dtype).t()
     other = answer.clone()
-    judge = _answers.Judged([_answers.Given("result0", answer, other)], None)
+    judge = _answers.AnswerJudge([_answers.ResultPair("result0", answer, other)], None)
     judge.after_run()
     assert judge.agreement() == "bitwise"
     other[0, 0] = 0
-    judge = _answers.Judged([_answers.Given("result0", answer, other)], None)
+    judge = _answers.AnswerJudge([_answers.ResultPair("result0", answer, other)], None)
     judge.after_run()
     with pytest.raises(errors.NotRecordable, match="element 0 was"):
         judge.agreement()
@@ -473,7 +473,7 @@ def test_operators_of_a_tensors_subclass_are_shown_below_it():
         def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return func(*(one.held if isinstance(one, Wrapped) else one for one in args), **(kwargs or {}))
 
-    asked = _operators.Asked()
+    asked = _operators.OperatorTexts()
     with torch.no_grad(), _operators.shown_to(asked):
         Wrapped(X).add(1)
     assert asked.texts == ["aten.add.Tensor(float32[8], 1)"]
@@ -483,7 +483,7 @@ def test_an_operator_of_higher_order_runs_as_without():
     cached = wrap(lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)))
     assert torch.equal(cached(X), X + 1)
 
-    asked = _operators.Asked()
+    asked = _operators.OperatorTexts()
     with torch.no_grad(), _operators.shown_to(asked):
         torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (X,))
     assert not asked.is_whole and asked.difference(asked) == "not all operators that it calls are known"
@@ -509,7 +509,7 @@ def test_compiled_code_that_a_function_calls_runs_compiled_beside_what_looks_at_
         return lambda *given: (ran.append("ran"), graph.forward(*given))[1]
 
     compiled = torch.compile(lambda x: x * 2 + 1, backend=backend)
-    asked = _operators.Asked()
+    asked = _operators.OperatorTexts()
     with torch.no_grad():
         with _operators.shown_to(asked):
             compiled(X)

@@ -447,7 +447,7 @@ def test_a_submodules_forward_is_code_that_counts():
     def work(x: Any) -> Any:
         return x
 
-    inner, other = (_installed_code.TorchReached(work, {kind: False}).digest() for kind in (Inner, Other))
+    inner, other = (_installed_code.TorchReachedCode(work, {kind: False}).digest() for kind in (Inner, Other))
     assert inner != other
 
 
@@ -517,7 +517,7 @@ def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
 
     memory = torch.zeros(6, 4)
     whole, part, turned = torch.zeros(2, 3), memory[2:4], torch.zeros(4, 5).t()
-    places = [_tensor_readers.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
+    places = [_tensor_readers.TensorPlace(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
     found = _regions.regions_of(places)
     assert [(one.name, one.sizes, one.nbytes, one.pointer) for one in found] == [
         ("whole", (2, 3), 24, whole.data_ptr()), ("part", (24,), 96, memory.data_ptr()), ("turned", (20,), 80, turned.data_ptr())]

@@ -57,12 +57,12 @@ def test_a_functions_own_module_is_no_installed_package(monkeypatch: pytest.Monk
         raise AssertionError(f"the version of '{name}' is looked for among all packages, which takes milliseconds")
 
     monkeypatch.setattr(importlib.metadata, "version", asked)
-    reached = _installed_code.TorchReached(step, {Shape: True})
+    reached = _installed_code.TorchReachedCode(step, {Shape: True})
     assert Shape in reached._classes and reached.packages == {}
 
 
 def test_code_that_is_met_again_is_followed_once() -> None:
-    reached = _installed_code.TorchReached(step, {Shape: True})
+    reached = _installed_code.TorchReachedCode(step, {Shape: True})
     before = len(reached._references), reached.digest()
     reached.add_class(Shape, is_constructed=True)
     assert (len(reached._references), reached.digest()) == before
@@ -78,7 +78,7 @@ def test_installed_classes_are_read_once_and_anew_where_they_changed(tmp_path: p
     kind, anew = wg_installed.Net, _installed_code._digests_anew
     read: list[type] = []
     monkeypatch.setattr(_installed_code, "_digests_anew", lambda kind, functions: (read.append(kind), anew(kind, functions))[1])
-    assert _installed_code.TorchReached(step, {kind: False}).packages == {"wg_installed": None} and read == [kind]
+    assert _installed_code.TorchReachedCode(step, {kind: False}).packages == {"wg_installed": None} and read == [kind]
     before = _installed_code._digests_of(kind)
     assert read == [kind]
     kind.forward.__code__ = (lambda self, x: x + 1).__code__

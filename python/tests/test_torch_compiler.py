@@ -460,7 +460,7 @@ def test_an_unknown_kind_on_an_unknown_source_is_refused_and_on_a_known_one_is_n
     def work(x: Any) -> Any:
         return x
 
-    walker, _ = _call_reader.read(_installed_code.TorchReached(work), {"x": X}, None)
+    walker, _ = _call_reader.read(_installed_code.TorchReachedCode(work), {"x": X}, None)
     frame = _compiler.Frame({"x": X}, work.__globals__)
     assert "odd(7)" in _compiler.why_not_compared([_compiler.Guard("ODD_MATCH", OddSource())], walker, frame)
     assert _compiler.why_not_compared([_compiler.Guard("ODD_MATCH", LocalSource())], walker, frame) == ""

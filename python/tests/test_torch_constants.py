@@ -21,13 +21,13 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def heard(work: Callable[[], Any], captured: Callable[[], Any] | None = None, enqueued: Callable[[], Any] = lambda: 0) -> list[Any]:
     """Runs `work` as a capture would, and returns its result. Each number that comes from the answer is HEARD."""
-    asked = _operators.Asked()
-    reads = _constants.Reads(asked)
+    asked = _operators.OperatorTexts()
+    reads = _constants.HostReads(asked)
     with torch.no_grad(), _operators.shown_to(asked, run=reads):
         work()
     assert reads.values, "it reads something"
     reads.values = {number: HEARD for number in reads.values}
-    with torch.no_grad(), _operators.shown_to(run=_constants.Heard(reads, enqueued)):
+    with torch.no_grad(), _operators.shown_to(run=_constants.ConstantTracker(reads, enqueued)):
         return (captured or work)()
 
 

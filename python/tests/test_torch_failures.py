@@ -272,8 +272,8 @@ def test_whatever_of_ours_fails_the_result_is_the_functions_and_it_ran_once(part
     expected = net.a(X) + 1
     monkeypatch.setattr(_recording, "_MOST_TRIES", 1)
     monkeypatch.setattr(host._capture, "captured", lambda device, work, draws: host._captured(device, lambda: None, draws))  # runs nothing
-    monkeypatch.setattr(_answers.Judged, "after_run", lambda judge: None)  # the recording then compares no results
-    monkeypatch.setattr(_answers.Judged, "agreement", lambda judge: "bitwise")
+    monkeypatch.setattr(_answers.AnswerJudge, "after_run", lambda judge: None)  # the recording then compares no results
+    monkeypatch.setattr(_answers.AnswerJudge, "agreement", lambda judge: "bitwise")
     monkeypatch.setattr(owner, what, broken)
     assert torch.equal(wrap(work)(X), expected)
     assert count[0] > after and torch.equal(total, X)
@@ -498,7 +498,7 @@ def test_pytorchs_state_and_the_callers_tensors_are_as_they_were(fails, monkeypa
 def test_one_tensor_that_cannot_be_put_back_leaves_the_others_where_they_were():
     a, b = torch.ones(4), torch.ones(4)
     storages = {one.untyped_storage().data_ptr(): torch.zeros(4).untyped_storage() for one in (a, b)}
-    moved = _copies.MovedTensors([_tensor_readers.Place("a", a, "elsewhere"), _tensor_readers.Place("b", b, "elsewhere")], storages)
+    moved = _copies.MovedTensors([_tensor_readers.TensorPlace("a", a, "elsewhere"), _tensor_readers.TensorPlace("b", b, "elsewhere")], storages)
     before = a.data_ptr()
 
     class Stubborn:

@@ -136,7 +136,7 @@ def test_what_is_hidden_and_changes_between_two_calls_is_noticed(name, change, c
 @pytest.mark.parametrize("name", ["forward", "backward", "vjp", "setup_context"])
 def test_what_autograd_calls_of_a_function_of_the_users_counts(name):
     source = "class F(torch.autograd.Function):\n    @staticmethod\n    def {}(ctx, g): return g * {}\ndef work(x): return F.apply(x)"
-    digests = [_installed_code.TorchReached(users(source.format(name, by))).digest() for by in (2, 3, 2)]
+    digests = [_installed_code.TorchReachedCode(users(source.format(name, by))).digest() for by in (2, 3, 2)]
     assert digests[0] == digests[2] != digests[1]
 
 

@@ -74,7 +74,7 @@ def run(module: Any, x: Any) -> Any:
 
 
 def read(module: Any, arguments: dict[str, Any] | None = None) -> _walker.Walker:
-    return _call_reader.read(_installed_code.TorchReached(run), arguments or {}, module)[0]
+    return _call_reader.read(_installed_code.TorchReachedCode(run), arguments or {}, module)[0]
 
 
 def with_tied() -> Any:
@@ -220,7 +220,7 @@ def changed() -> Any:
 def test_a_change_is_seen(name: str) -> None:
     net = changed()
     walker = read(net)
-    once, again = _identity_checks.Held(walker.watched), _identity_checks.Held(walker.watched)
+    once, again = _identity_checks.WatchedState(walker.watched), _identity_checks.WatchedState(walker.watched)
     assert once.is_same() and once.is_same() and once.is_same()
     assert isinstance(once._watch, _identity_checks.Watch)
     CHANGES[name](net)
@@ -230,7 +230,7 @@ def test_a_change_is_seen(name: str) -> None:
 
 def test_what_no_code_of_it_can_see_is_no_change() -> None:
     net = changed()
-    held = _identity_checks.Held(read(net).watched)
+    held = _identity_checks.WatchedState(read(net).watched)
     assert held.is_same()
     other = changed()
     other.note, other.linear.in_features = 3, 7
@@ -249,15 +249,15 @@ def test_a_change_while_it_is_read_is_seen() -> None:
     net.config = Changes()
     net._modules["other"]._modules["first"] = net._modules["other"]._modules.pop("linear")
     net._modules["other"]._modules["linear"] = torch.nn.Linear(4, 4)
-    walker = _walker.Walker(_installed_code.TorchReached(run), _module_readers.TORCH)
+    walker = _walker.Walker(_installed_code.TorchReachedCode(run), _module_readers.TORCH)
     walker.is_around = True
     walker.value("self", net)
-    assert not _identity_checks.Held(walker.watched).is_same()
+    assert not _identity_checks.WatchedState(walker.watched).is_same()
 
 
 def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
     net = Net(note=iter([1]), other=Net())
-    walker = _walker.Walker(_installed_code.TorchReached(run), _module_readers.TORCH)
+    walker = _walker.Walker(_installed_code.TorchReachedCode(run), _module_readers.TORCH)
     walker.is_around = True
     with pytest.raises(errors.NotRecordable, match="self.note"):
         walker.value("self", net)
@@ -295,7 +295,7 @@ def files_on_the_way_of(weight: Any, work: Callable[[], Any]) -> list[str]:
 
 
 def test_a_weight_comes_back_to_a_file_three_times_at_most() -> None:
-    net, reached = torch.nn.Linear(2, 2, bias=False), _installed_code.TorchReached(run)
+    net, reached = torch.nn.Linear(2, 2, bias=False), _installed_code.TorchReachedCode(run)
     _call_reader.read(reached, {}, net)
     files = files_on_the_way_of(net.weight, lambda: _call_reader.read(reached, {}, net))
     assert "torch/read/_tensor_readers.py" in files
@@ -326,7 +326,7 @@ def test_tensors_on_the_host_count_by_their_contents(monkeypatch: pytest.MonkeyP
 
 def test_an_order_of_its_own_is_looked_at() -> None:
     net = ordered(3)
-    held = _identity_checks.Held(read(net).watched)
+    held = _identity_checks.WatchedState(read(net).watched)
     assert held.is_same() and held.is_same()
     net._buffers.move_to_end("b0")  # the order of the items themselves does not show this change
     assert not held.is_same()
@@ -344,7 +344,7 @@ def test_what_was_held_lives_as_long() -> None:
     for net, name in zip(nets, names):
         net.__dict__[name] = 1
         net.linear.weight.note = Alive()
-    held = _identity_checks.Held(read(torch.nn.ModuleList(nets)).watched)
+    held = _identity_checks.WatchedState(read(torch.nn.ModuleList(nets)).watched)
     assert held.is_same() and held.is_same()
     before = list(map(sys.getrefcount, names))
     alive = [weakref.ref(one) for net in nets for one in (net.note, net.config, net.config.note[0], net.linear.weight, net.linear.weight.note)]
@@ -365,7 +365,7 @@ def test_of_many_modules_each_is_looked_at(at: int) -> None:
     net[at].much = list(range(3000))
     net[at].more = {i: i for i in range(3000)}
     for change in (lambda: setattr(net[at], "in_features", 9), lambda: net[at].much.__setitem__(2999, -1), lambda: net[at].more.__setitem__(2999, -1)):
-        held = _identity_checks.Held(read(net).watched)
+        held = _identity_checks.WatchedState(read(net).watched)
         assert held.is_same()
         change()
         assert not held.is_same()

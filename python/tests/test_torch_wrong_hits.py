@@ -397,7 +397,7 @@ def test_tensors_on_the_host_that_are_written_past_their_version_are_read_again(
         return x * table
 
     def watched() -> Any:
-        walker, _ = _call_reader.read(_installed_code.TorchReached(work), {}, None)
+        walker, _ = _call_reader.read(_installed_code.TorchReachedCode(work), {}, None)
         return walker.watched
 
     for write in (lambda: table.numpy().fill(2), lambda: table.data.fill_(3), lambda: table.add_(1)):

@@ -30,7 +30,7 @@ def f(x): return x
 
 
 def read(owner=None, **arguments):
-    return _array_reader.read(_reached_code.Reached(f), arguments, owner)
+    return _array_reader.read(_reached_code.ReachedCode(f), arguments, owner)
 
 
 def paths(found) -> list[str]:
@@ -150,7 +150,7 @@ class Model:
 
 def test_objects_are_read_as_far_as_code_names_them():
     model = Model()
-    reached = _reached_code.Reached(model.forward)
+    reached = _reached_code.ReachedCode(model.forward)
     found = _array_reader.read(reached, {}, model)
     facts = found.facts
     assert facts["self.layers[1].width"] == "int 2"
@@ -169,7 +169,7 @@ def uses_global(x):
 
 def test_globals_and_closures_are_read(monkeypatch):
     def facts():
-        return _array_reader.read(_reached_code.Reached(uses_global), {}, None).facts
+        return _array_reader.read(_reached_code.ReachedCode(uses_global), {}, None).facts
 
     assert facts()["test_walk.FACTOR"] == "int 3"
     monkeypatch.setitem(globals(), "FACTOR", 4)
@@ -179,7 +179,7 @@ def test_globals_and_closures_are_read(monkeypatch):
     def closes(x):
         return x, inside
 
-    assert _array_reader.read(_reached_code.Reached(closes), {}, None).facts["closes.inside[1]"] == "int 2"
+    assert _array_reader.read(_reached_code.ReachedCode(closes), {}, None).facts["closes.inside[1]"] == "int 2"
 
 
 def test_host_arrays_of_the_object_are_compared_by_contents():
@@ -189,7 +189,7 @@ def test_host_arrays_of_the_object_are_compared_by_contents():
 
     holder = Holder()
     holder.table = numpy.arange(4)
-    reached = _reached_code.Reached(holder.run)
+    reached = _reached_code.ReachedCode(holder.run)
     before = _array_reader.read(reached, {}, holder).facts
     holder.table[2] = 9
     assert _array_reader.read(reached, {}, holder).facts != before
@@ -254,7 +254,7 @@ class Plain:
 
 def uses_all_facts(**more):
     arguments = {"callback": callback, "config": Plain(width=1, other=2), **more}
-    found = _array_reader.read(_reached_code.Reached(uses_all), arguments, None)
+    found = _array_reader.read(_reached_code.ReachedCode(uses_all), arguments, None)
     return {**found.facts, "code": found.reached.digest()}
 
 
@@ -310,13 +310,13 @@ def test_functions_of_one_name_have_paths_of_their_own():
     def both(x):
         return one(x) + other(x)
 
-    facts = _array_reader.read(_reached_code.Reached(both), {"inner": 7}, None).facts
+    facts = _array_reader.read(_reached_code.ReachedCode(both), {"inner": 7}, None).facts
     assert {facts["inner"], facts["inner~2.factor"], facts["inner~3.factor"]} == {"int 7", "int 1", "int 2"}
 
 
 def test_earlier_calls_do_not_change_what_a_call_is():
-    reached = _reached_code.Reached(callback)
-    alone = _array_reader.read(_reached_code.Reached(callback), {"config": Plain(width=1)}, None)
+    reached = _reached_code.ReachedCode(callback)
+    alone = _array_reader.read(_reached_code.ReachedCode(callback), {"config": Plain(width=1)}, None)
     _array_reader.read(reached, {"config": Layer(1), "x": uses_global}, None)
     after = _array_reader.read(reached, {"config": Plain(width=1)}, None)
     assert (after.facts, after.reached.digest()) == (alone.facts, alone.reached.digest())
@@ -334,7 +334,7 @@ def calls(x):
 
 
 def test_what_is_replaced_while_the_process_runs_is_followed(monkeypatch):
-    reached = _reached_code.Reached(calls)
+    reached = _reached_code.ReachedCode(calls)
     before = reached.digest()
     assert reached.is_current()
     for replace in [lambda patch: patch.setattr(sys.modules[__name__], "scaled", lambda x: x),
@@ -342,7 +342,7 @@ def test_what_is_replaced_while_the_process_runs_is_followed(monkeypatch):
                     lambda patch: patch.setattr(decorated.__closure__[0], "cell_contents", scaled)]:
         with monkeypatch.context() as patch:
             replace(patch)
-            assert not reached.is_current() and _reached_code.Reached(calls).digest() != before
+            assert not reached.is_current() and _reached_code.ReachedCode(calls).digest() != before
         assert reached.is_current()
     model = Model()
     model.cached = cache_compile(model.forward)
@@ -382,7 +382,7 @@ class Slotted:
 
 
 def test_slots_are_read_also_private_ones():
-    facts = _array_reader.read(_reached_code.Reached(Slotted.get), {}, Slotted(5)).facts
+    facts = _array_reader.read(_reached_code.ReachedCode(Slotted.get), {}, Slotted(5)).facts
     assert facts == {"self": "test_walk.Slotted", "self._Slotted__private": "int 5"}
 
 
@@ -394,7 +394,7 @@ class Table(list):
 def test_containers_of_ones_own_have_attributes():
     tables = [Table([1]), Table([1])]
     tables[0].factor, tables[1].factor = 2, 3
-    facts = [_array_reader.read(_reached_code.Reached(Table.look), {}, table).facts for table in tables]
+    facts = [_array_reader.read(_reached_code.ReachedCode(Table.look), {}, table).facts for table in tables]
     assert facts[0]["self[0]"] == "int 1" and facts[0]["self.factor"] == "int 2" and facts[0] != facts[1]
 
 

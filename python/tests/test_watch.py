@@ -94,7 +94,7 @@ def test_what_changes_of_a_dictionary_is_seen(way, kind, change):
     assert not watched.are_same()
 
 
-@pytest.mark.parametrize("of", [lambda one: _identity_checks.Held(one), _identity_checks.Watch], ids=["slowly", "natively"])
+@pytest.mark.parametrize("of", [lambda one: _identity_checks.WatchedState(one), _identity_checks.Watch], ids=["slowly", "natively"])
 @pytest.mark.parametrize("change", [
     lambda one: set_value(one, 2), lambda one: one.full.update(a=2), lambda one: one.full.pop("a"), lambda one: one.full.update(b=2),
     lambda one: one.empty.update(a=1), lambda one: set_item(one.ordered, 1), lambda one: one.long.move_to_end("a")])
@@ -104,7 +104,7 @@ def test_what_changes_of_the_parts_of_an_object_is_seen(way, of, change):
     one.long = collections.OrderedDict(a=1, b=2)  # the order is checked by Python code, not natively
     watched = of(_identity_checks.of_parts(one, vars(one), (one.full, one.empty, one.ordered))
                  + _identity_checks.of_parts(one, vars(one), (one.full, one.long)))
-    are_same = watched.is_same if isinstance(watched, _identity_checks.Held) else watched.are_same
+    are_same = watched.is_same if isinstance(watched, _identity_checks.WatchedState) else watched.are_same
     assert are_same()
     change(one)
     assert not are_same()
@@ -182,12 +182,12 @@ def test_a_change_after_its_first_look_is_seen(way):
     """Another thread makes the change during the first check."""
     one = {"value": 1}
 
-    class Rest(_identity_checks.Watched):
+    class Rest(_identity_checks.WatchedObjects):
         def is_same(self) -> bool:
             one["value"] = 2
             return True
 
-    held = _identity_checks.Held([_identity_checks.of_dict(one), Rest(tuple)])
+    held = _identity_checks.WatchedState([_identity_checks.of_dict(one), Rest(tuple)])
     assert held.is_same()
     assert not held.is_same()
 

@@ -33,5 +33,5 @@ def version() -> str:
     return f"{library().wg_version().decode()} ({library().wg_backends().decode()})"
 
 
-_early_recording.arm()
+_early_recording.enable()
 _frameworks.load_quietly()  # if the program has imported PyTorch, its half is imported now, so that no call waits for it

@@ -16,13 +16,14 @@ struct Key {
 };
 
 /// All shared constants of the process.
-struct Known {
+struct ConstantRegistry {
     std::mutex mutex; // held during loading: other threads that want the same contents must wait anyway
     std::map<Key, std::weak_ptr<const ConstantMemory>> constants;
 
-    [[nodiscard]] static Known& instance()
+    [[nodiscard]] static ConstantRegistry& instance()
     {
-        static Known* const all = new Known; // never destroyed: an executable may be destroyed while the process exits
+        static ConstantRegistry* const all =
+            new ConstantRegistry; // never destroyed: an executable may be destroyed while the process exits
         return *all;
     }
 };
@@ -61,7 +62,7 @@ Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::load(const std::sh
                                                                    std::uint32_t alignment,
                                                                    const std::function<Result<Bytes>()>& contents)
 {
-    auto& known = Known::instance();
+    auto& known = ConstantRegistry::instance();
     const std::scoped_lock lock{known.mutex};
     std::erase_if(known.constants, [](const auto& one) { return one.second.expired(); });
     auto& slot = known.constants[{device.get(), digest, alignment}];

@@ -73,7 +73,7 @@ std::vector<bool> regions_looked_at(const cachefmt::Graph& graph)
     std::vector<bool> result;
     for (const auto& sites : patches.by_region)
         result.push_back(std::ranges::any_of(sites, [&](const Site& site) {
-            return site.place.kind == backends::PlaceKind::attribute ||
+            return site.place.kind == backends::NodePlaceKind::attribute ||
                    !std::holds_alternative<cachefmt::KernelNode>(graph.nodes[site.node]);
         }));
     return result;

@@ -76,7 +76,7 @@ Result<Bytes> ImageReader::take(const cachefmt::ImageRef& image)
             lock.unlock();
             return m_images(image);
         }
-        Read next = std::move(m_read.front());
+        ReadImage next = std::move(m_read.front());
         m_read.pop_front();
         m_bytes -= next.bytes ? next.bytes->size() : 0;
         m_changed.notify_all();

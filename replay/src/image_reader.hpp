@@ -26,7 +26,7 @@ public:
     [[nodiscard]] Result<Bytes> take(const cachefmt::ImageRef& image);
 
 private:
-    struct Read {
+    struct ReadImage {
         const cachefmt::ImageRef* image;
         Result<Bytes> bytes;
     };
@@ -38,9 +38,9 @@ private:
     std::size_t m_taken = 0; // how many of m_wanted were taken
     std::mutex m_mutex;      // guards the following members
     std::condition_variable m_changed;
-    std::deque<Read> m_read;   // images that were read and not taken yet, in order
-    std::uint64_t m_bytes = 0; // bytes of the images in m_read
-    bool m_stopped = false;    // either thread may set it to end the reading
+    std::deque<ReadImage> m_read; // images that were read and not taken yet, in order
+    std::uint64_t m_bytes = 0;    // bytes of the images in m_read
+    bool m_stopped = false;       // either thread may set it to end the reading
     std::thread m_thread;
 };
 

@@ -122,7 +122,7 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
         if (!module) return module;
         if (row->user == k_nobody) row->user = user; // `user` is the first user that runs the module
         const std::scoped_lock lock{m_mutex};
-        const auto known = m_modules.try_emplace(std::move(key), Known{*module, row->user}).first;
+        const auto known = m_modules.try_emplace(std::move(key), LoadedModule{*module, row->user}).first;
         known->second.user = row->user;
         if (user == k_nobody || serves(**module, row->user, user)) return known->second.module;
     }

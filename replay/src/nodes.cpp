@@ -7,8 +7,8 @@ namespace warmgraph::replay {
 
 namespace {
 
-using backends::PlaceKind;
-using VisitSlot = std::function<void(const backends::Place&, const cachefmt::Slot&)>;
+using backends::NodePlaceKind;
+using VisitSlot = std::function<void(const backends::NodePlace&, const cachefmt::Slot&)>;
 
 class Slots {
 public:
@@ -21,26 +21,26 @@ public:
     void operator()(const cachefmt::KernelNode& kernel) const
     {
         for (std::uint32_t i = 0; i < kernel.params.size(); ++i)
-            for (const auto& slot : kernel.params[i].slots) m_visit({PlaceKind::parameter, i}, slot);
+            for (const auto& slot : kernel.params[i].slots) m_visit({NodePlaceKind::parameter, i}, slot);
         for (std::uint32_t i = 0; i < kernel.attributes.size(); ++i)
-            for (const auto& slot : kernel.attributes[i].slots) m_visit({PlaceKind::attribute, i}, slot);
+            for (const auto& slot : kernel.attributes[i].slots) m_visit({NodePlaceKind::attribute, i}, slot);
     }
     void operator()(const cachefmt::CopyNode& copy) const
     {
-        m_visit({PlaceKind::source}, copy.source);
-        m_visit({PlaceKind::destination}, copy.destination);
+        m_visit({NodePlaceKind::source}, copy.source);
+        m_visit({NodePlaceKind::destination}, copy.destination);
     }
-    void operator()(const cachefmt::FillNode& fill) const { m_visit({PlaceKind::destination}, fill.destination); }
+    void operator()(const cachefmt::FillNode& fill) const { m_visit({NodePlaceKind::destination}, fill.destination); }
     void operator()(const cachefmt::MemoryOperationsNode& batch) const
     {
         for (std::uint32_t i = 0; i < batch.operations.size(); ++i)
             if (cachefmt::width_of(batch.operations[i].kind) != 0) // a barrier has no address
-                m_visit({PlaceKind::operation, i}, batch.operations[i].address);
+                m_visit({NodePlaceKind::operation, i}, batch.operations[i].address);
     }
     void operator()(const cachefmt::SemaphoresNode& semaphores) const
     {
         for (std::uint32_t i = 0; i < semaphores.uses.size(); ++i)
-            if (const auto& slot = semaphores.uses[i].slot) m_visit({PlaceKind::semaphore, i}, *slot);
+            if (const auto& slot = semaphores.uses[i].slot) m_visit({NodePlaceKind::semaphore, i}, *slot);
     }
 
 private:
@@ -48,9 +48,9 @@ private:
 };
 
 /// Makes the work of each kind of node, without the slots' values.
-class Unbound {
+class UnboundWork {
 public:
-    Unbound(std::span<backends::Module* const> modules, const Bindings& bindings)
+    UnboundWork(std::span<backends::Module* const> modules, const Bindings& bindings)
         : m_modules(modules), m_events(bindings.events), m_semaphores(bindings.semaphores)
     {
     }
@@ -128,7 +128,7 @@ void for_each_slot(const cachefmt::Node& node, const VisitSlot& visit) { std::vi
 Result<backends::RawWork> unbound_work(const cachefmt::Node& node, std::span<backends::Module* const> modules,
                                        const Bindings& bindings)
 {
-    return std::visit(Unbound{modules, bindings}, node);
+    return std::visit(UnboundWork{modules, bindings}, node);
 }
 
 } // namespace warmgraph::replay

@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
 
@@ -14,7 +14,7 @@ struct Bindings;
 
 /// Calls `visit` for each slot of the node, with the slot's place in the raw node.
 void for_each_slot(const cachefmt::Node& node,
-                   const std::function<void(const backends::Place& place, const cachefmt::Slot& slot)>& visit);
+                   const std::function<void(const backends::NodePlace& place, const cachefmt::Slot& slot)>& visit);
 
 /// Makes the node's work without the slots' values. not_found: the node's host function is not registered in this
 /// process.

@@ -12,7 +12,7 @@ PatchTable make_patch_table(const cachefmt::Graph& graph)
     table.by_region.resize(graph.regions.size());
     table.by_scalar.resize(graph.scalars.size());
     for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
-        for_each_slot(graph.nodes[node], [&](const backends::Place& place, const cachefmt::Slot& slot) {
+        for_each_slot(graph.nodes[node], [&](const backends::NodePlace& place, const cachefmt::Slot& slot) {
             auto& sites = slot.kind == cachefmt::SlotKind::region ? table.by_region : table.by_scalar;
             sites[slot.target].push_back({node, place, slot});
         });

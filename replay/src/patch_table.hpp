@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
 #include "warmgraph/replay/executable.hpp"
 
@@ -13,7 +13,7 @@ namespace warmgraph::replay {
 
 struct Site {
     std::uint32_t node = 0;
-    backends::Place place; ///< place of the slot's value in the raw node
+    backends::NodePlace place; ///< place of the slot's value in the raw node
     cachefmt::Slot slot;
 };
 

@@ -168,8 +168,8 @@ cachefmt::FunctionKey Cache::key(const std::string& function, const Device& devi
 Result<guards::DeclaredInterface> Cache::judge(const cachefmt::EntryHeader& header, const Device& device) const
 {
     if (auto kind = check_kind(header); !kind) return std::unexpected(kind.error());
-    const guards::Here here{device.device->facts(), m_settings.model, header.key.function.function, m_rank,
-                            m_settings.config,      environment};
+    const guards::ProcessFacts here{device.device->facts(), m_settings.model, header.key.function.function, m_rank,
+                                    m_settings.config,      environment};
     const auto& recorded = header.guards.facts;
     const auto misfits =
         guards::evaluate_facts(recorded, guards::facts_of_loaded(recorded, here), m_settings.relaxation);

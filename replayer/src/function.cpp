@@ -26,7 +26,7 @@ void contiguous_strides(guards::TensorArg& tensor) noexcept
 }
 
 /// An event and its device, which must outlive it.
-struct Behind {
+struct EventQuery {
     std::shared_ptr<Device> device;
     std::shared_ptr<backends::Event> event;
     Result<bool> operator()() const { return event->is_done(); }
@@ -261,7 +261,7 @@ try {
     if (!m_mark) return;
     auto event = stream.record_event();
     if (event)
-        m_cache->store().end_load_behind(std::exchange(m_mark, nullptr), Behind{m_device, std::move(*event)});
+        m_cache->store().end_load_behind(std::exchange(m_mark, nullptr), EventQuery{m_device, std::move(*event)});
     else if (event.error().code == ErrorCode::unsupported)
         m_mark->succeed(); // this backend has no events, so the launch counts as done
     m_mark.reset();
@@ -276,8 +276,8 @@ Result<void> Function::launch(void* native, const Call& call)
     if (auto fits = judge(); !fits) return fits;
     const auto stream = stream_of(native);
     if (!stream) return std::unexpected(stream.error());
-    std::unique_lock<std::mutex> everybodys;
-    if (*stream == m_device->own_stream) everybodys = std::unique_lock{m_device->own_stream_mutex};
+    std::unique_lock<std::mutex> default_stream_lock;
+    if (*stream == m_device->own_stream) default_stream_lock = std::unique_lock{m_device->own_stream_mutex};
     if ((*stream)->is_capturing())
         return fail(ErrorCode::not_recordable, "the stream is being captured: launch {} after the capture",
                     m_header.key.function.function);

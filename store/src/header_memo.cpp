@@ -38,7 +38,7 @@ void HeaderMemo::keep(const Stamp& stamp, Header header)
     if (stamp.version == 0) return;
     const EntryKey key = header->key;
     const std::uint64_t bytes = bytes_of(*header);
-    Kept one{stamp, std::move(header), bytes};
+    MemoItem one{stamp, std::move(header), bytes};
     if (one.bytes > k_most_bytes) return;
     const std::scoped_lock lock{m_mutex};
     if (const auto before = m_kept.find(key); before != m_kept.end()) {

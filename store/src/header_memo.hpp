@@ -21,13 +21,13 @@ public:
     void keep(const Stamp& stamp, Header header);
 
 private:
-    struct Kept {
+    struct MemoItem {
         Stamp stamp;
         Header header;
         std::uint64_t bytes = 0;
     };
     mutable std::mutex m_mutex; // guards the rest
-    std::map<EntryKey, Kept> m_kept;
+    std::map<EntryKey, MemoItem> m_kept;
     std::uint64_t m_bytes = 0;
 };
 

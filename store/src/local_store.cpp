@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
-#include "tiers/local/mark.hpp"
 #include "tiers/local/no_folder.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/inventory.hpp"
@@ -92,33 +92,33 @@ Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOp
     const Modes modes = modes_of(options.sharing);
     if (auto ok = refuse_foreign(folder, root); !ok) return ok;
     if (auto ok = check_writable(folder, root, modes); !ok) return ok;
-    return ensure_mark(folder, root, modes);
+    return ensure_tag(folder, root, modes);
 }
 
 /// Whether the folder may be opened read-only although it cannot be written, for this reason.
 bool is_still_readable(FileSystem& folder, const Error& error)
 {
-    return (error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space) && has_mark(folder);
+    return (error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space) && has_tag(folder);
 }
 
 /// A folder that may be read, opened once for all later calls.
-struct Opened {
+struct OpenFolder {
     Path root;
     FolderTrust trust;
     std::unique_ptr<FileSystem> folder;
 };
 
-Result<Opened> open_folder(FileSystem& files, Path root, const StoreOptions& options)
+Result<OpenFolder> open_folder(FileSystem& files, Path root, const StoreOptions& options)
 {
     const auto info = find_or_make(files, root, options);
     if (!info) return std::unexpected(info.error());
-    const auto mark = files.read(root / k_mark_file, k_mark_cap);
-    const FolderTrust trust(options, root, *info, mark && *mark && is_mark((*mark)->bytes));
+    const auto mark = files.read(root / k_tag_file, k_tag_cap);
+    const FolderTrust trust(options, root, *info, mark && *mark && is_tag((*mark)->bytes));
     // The opened folder is checked again, because another folder may have taken the path meanwhile.
     auto folder = files.open_folder(
         root, [trust](const FileInfo& opened, const Path& path) { return trust.admits_folder(opened, path); });
     if (!folder) return std::unexpected(folder.error());
-    return Opened{std::move(root), trust, std::move(*folder)};
+    return OpenFolder{std::move(root), trust, std::move(*folder)};
 }
 
 } // namespace
@@ -323,8 +323,11 @@ Result<std::vector<Damage>> LocalStore::repair(const ArtifactVerifier& verifier)
     return m_impl->upkeep.repair(verifier);
 }
 Result<Removal> LocalStore::plan_clear(const ClearRequest& request) const { return m_impl->upkeep.plan_clear(request); }
-Result<Pruned> LocalStore::prune(const PruneRequest& request) { return m_impl->upkeep.prune(request); }
-Result<Pruned> LocalStore::plan_prune(const PruneRequest& request) const { return m_impl->upkeep.plan_prune(request); }
+Result<PruneResult> LocalStore::prune(const PruneRequest& request) { return m_impl->upkeep.prune(request); }
+Result<PruneResult> LocalStore::plan_prune(const PruneRequest& request) const
+{
+    return m_impl->upkeep.plan_prune(request);
+}
 Budget LocalStore::budget() const { return m_impl->upkeep.budget(); }
 Result<Removal> LocalStore::clear(const ClearRequest& request) { return m_impl->upkeep.clear(request); }
 

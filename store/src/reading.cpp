@@ -21,11 +21,11 @@ bool is_newer_format(ByteView prefix)
 
 /// Decodes the bytes and decides what to do with the object.
 template <class T, class Decode>
-Judged<T> judge(const Found& found, Asked asked, Decode decode)
+JudgedObject<T> judge(const StampedBytes& found, LookupBy asked, Decode decode)
 {
-    Judged<T> judged{found.stamp, found.bytes ? decode(*found.bytes) : std::unexpected(found.bytes.error())};
+    JudgedObject<T> judged{found.stamp, found.bytes ? decode(*found.bytes) : std::unexpected(found.bytes.error())};
     if (judged.content || !found.bytes) return judged;
-    const bool is_anothers = asked == Asked::by_name && is_newer_format(*found.bytes);
+    const bool is_anothers = asked == LookupBy::by_name && is_newer_format(*found.bytes);
     // The bytes are intact, and another process may accept them.
     if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Fate::leave;
     return judged;
@@ -43,15 +43,16 @@ Result<T> only_in_use(Result<T> decoded)
 }
 
 /// Reads more until the whole header is there. `prefix`: the bytes so far, with the envelope.
-Result<std::optional<Found>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits, Found&& prefix)
+Result<std::optional<StampedBytes>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits,
+                                             StampedBytes&& prefix)
 {
     if (!prefix.bytes || prefix.bytes->size() < k_first_read) return std::move(prefix);
     const auto extent = cachefmt::header_extent(*prefix.bytes, limits);
     return extent && *extent > k_first_read ? tier.get(key, {*extent, false}) : std::move(prefix);
 }
 
-Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
-                                                        Found&& prefix)
+Result<std::optional<JudgedObject<EntryHeader>>> judge_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                              LookupBy asked, StampedBytes&& prefix)
 {
     const auto found = complete(tier, key, caps.entry, std::move(prefix));
     if (!found) return std::unexpected(found.error());
@@ -61,25 +62,26 @@ Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryK
     });
 }
 
-Result<std::optional<Judged<Header>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
-                                                     Found&& prefix, HeaderMemo& memo)
+Result<std::optional<JudgedObject<Header>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                           LookupBy asked, StampedBytes&& prefix, HeaderMemo& memo)
 {
     auto header = judge_header(tier, key, caps, asked, std::move(prefix));
     if (!header) return std::unexpected(header.error());
     if (!*header) return std::nullopt;
     auto& [stamp, content, fate] = **header;
-    if (!content) return Judged<Header>{stamp, std::unexpected(std::move(content.error())), fate};
+    if (!content) return JudgedObject<Header>{stamp, std::unexpected(std::move(content.error())), fate};
     const auto shared = std::make_shared<const EntryHeader>(std::move(*content));
     memo.keep(stamp, shared);
-    return Judged<Header>{stamp, shared};
+    return JudgedObject<Header>{stamp, shared};
 }
 
 /// `now`: the object's current stamp, with or without its bytes.
-Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
-                                                         const Found& now, HeaderMemo& memo)
+Result<std::optional<JudgedObject<Header>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                               LookupBy asked, const StampedBytes& now,
+                                                               HeaderMemo& memo)
 {
     if (now.bytes)
-        if (auto known = memo.find(key, now.stamp)) return Judged<Header>{now.stamp, std::move(known)};
+        if (auto known = memo.find(key, now.stamp)) return JudgedObject<Header>{now.stamp, std::move(known)};
     auto found = tier.get(key, {k_first_read, false});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
@@ -88,26 +90,27 @@ Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const Entry
 
 } // namespace
 
-Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
+Result<std::optional<JudgedObject<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, LookupBy asked)
 {
-    const cachefmt::Trust trust = asked == Asked::by_key ? caps.trust : cachefmt::Trust{};
+    const cachefmt::Trust trust = asked == LookupBy::by_key ? caps.trust : cachefmt::Trust{};
     if (trust.require) { // verify the signature before the payload is read; the read below verifies it again
         const auto header = read_header(tier, key, caps, asked);
         if (!header) return std::unexpected(header.error());
         if (!*header) return std::nullopt;
         if (const auto& known = (*header)->content; !known && known.error().code == ErrorCode::untrusted)
-            return Judged<Entry>{(*header)->stamp, std::unexpected(known.error()), Fate::leave};
+            return JudgedObject<Entry>{(*header)->stamp, std::unexpected(known.error()), Fate::leave};
     }
     const auto found = tier.get(key, {entry_cap(caps.entry)});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     return judge<Entry>(**found, asked, [&](ByteView bytes) {
         auto entry = cachefmt::decode(bytes, key, caps.entry, trust);
-        return asked == Asked::by_key ? only_in_use(std::move(entry)) : std::move(entry);
+        return asked == LookupBy::by_key ? only_in_use(std::move(entry)) : std::move(entry);
     });
 }
 
-Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
+Result<std::optional<JudgedObject<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                             LookupBy asked)
 {
     auto found = tier.get(key, {k_first_read, false});
     if (!found) return std::unexpected(found.error());
@@ -115,20 +118,20 @@ Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKe
     return judge_header(tier, key, caps, asked, std::move(**found));
 }
 
-Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
+Result<std::vector<NamedHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
                                               HeaderMemo& memo)
 {
     const bool may_be_known = memo.knows(function);
-    auto entries = tier.get_entries(function, may_be_known ? k_stamp_alone : Extent{k_first_read, false});
+    auto entries = tier.get_entries(function, may_be_known ? k_stamp_alone : ReadLimit{k_first_read, false});
     if (!entries) return std::unexpected(entries.error());
-    std::vector<FoundHeader> headers;
+    std::vector<NamedHeader> headers;
     for (auto& [key, found] : *entries) {
         if (!found) {
             headers.push_back({key, std::unexpected(found.error())});
             continue;
         }
-        auto header = may_be_known ? judge_unless_known(tier, key, caps, Asked::by_name, *found, memo)
-                                   : judge_and_keep(tier, key, caps, Asked::by_name, std::move(*found), memo);
+        auto header = may_be_known ? judge_unless_known(tier, key, caps, LookupBy::by_name, *found, memo)
+                                   : judge_and_keep(tier, key, caps, LookupBy::by_name, std::move(*found), memo);
         if (!header)
             headers.push_back({key, std::unexpected(header.error())});
         else if (*header) // no header: the entry was evicted meanwhile
@@ -137,22 +140,23 @@ Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& fun
     return headers;
 }
 
-Result<std::optional<Judged<Header>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps, HeaderMemo& memo)
+Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                         HeaderMemo& memo)
 {
     const bool may_be_known = memo.knows(key.function);
-    auto found = tier.get(key, may_be_known ? k_stamp_alone : Extent{k_first_read, false});
+    auto found = tier.get(key, may_be_known ? k_stamp_alone : ReadLimit{k_first_read, false});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    return may_be_known ? judge_unless_known(tier, key, caps, Asked::by_key, **found, memo)
-                        : judge_and_keep(tier, key, caps, Asked::by_key, std::move(**found), memo);
+    return may_be_known ? judge_unless_known(tier, key, caps, LookupBy::by_key, **found, memo)
+                        : judge_and_keep(tier, key, caps, LookupBy::by_key, std::move(**found), memo);
 }
 
-Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)
+Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)
 {
     auto found = tier.get(ImageName{digest}, {cap});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    Judged<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};
+    JudgedObject<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};
     if (image.content) image.content = unpack(std::move(*image.content), digest, cap);
     return image;
 }

@@ -12,17 +12,17 @@ namespace {
 
 /// Adds the key to an error, because the caller does not know which object was read.
 template <class T>
-Result<T> named(const EntryKey& key, Judged<T>&& judged)
+Result<T> named(const EntryKey& key, JudgedObject<T>&& judged)
 {
     if (!judged.content) return within(to_text(key), judged.content.error());
     return std::move(*judged.content);
 }
 
-Variant variant_of(FoundHeader&& found)
+Variant variant_of(NamedHeader&& found)
 {
     const Digest& digest = found.key.guards_digest;
     if (!found.header) return {digest, 0, {}, std::unexpected(found.header.error())};
-    Judged<Header>& judged = *found.header;
+    JudgedObject<Header>& judged = *found.header;
     return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
 }
 
@@ -103,7 +103,7 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
     for (const Level& level : m_levels) {
         auto headers = read_headers(*level.tier, function, level.caps, *level.memo);
         if (!headers) return std::unexpected(headers.error());
-        for (FoundHeader& found : *headers) {
+        for (NamedHeader& found : *headers) {
             Variant variant = variant_of(std::move(found));
             const auto above = std::ranges::find(variants, variant.guards_digest, &Variant::guards_digest);
             if (above == variants.end())
@@ -142,17 +142,17 @@ Result<Header> Store::header(const EntryKey& key) const
     });
 }
 
-Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, Stamp* stamp)
+Result<std::optional<Entry>> Store::entry(const EntryKey& key, ReadPurpose reading, Stamp* stamp)
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return ask_all<std::optional<Entry>>(
         [&](const Level& level) { return entry_in(level, key, reading, level.layer ? nullptr : stamp); });
 }
 
-Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey& key, Reading reading,
+Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey& key, ReadPurpose reading,
                                              Stamp* stamp) const
 {
-    auto found = read_entry(*level.tier, key, level.caps, Asked::by_key);
+    auto found = read_entry(*level.tier, key, level.caps, LookupBy::by_key);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if (!(*found)->content) {
@@ -161,7 +161,7 @@ Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey&
     } else {
         if (stamp != nullptr) *stamp = (*found)->stamp;
         level.memo->keep((*found)->stamp, std::make_shared<const EntryHeader>((*found)->content->header));
-        if (reading == Reading::use) note_use_in(*level.tier, key);
+        if (reading == ReadPurpose::use) note_use_in(*level.tier, key);
     }
     return named(key, std::move(**found));
 }
@@ -211,7 +211,7 @@ void Store::set_aside(const EntryHeader& header, const Error& reason) noexcept
 try {
     if (!check_key(header.key.function)) return;
     for (const Level& level : m_levels) {
-        const auto found = read_header(*level.tier, header.key, level.caps, Asked::by_key);
+        const auto found = read_header(*level.tier, header.key, level.caps, LookupBy::by_key);
         if (!found || !*found || !(*found)->content || *(*found)->content != header) continue;
         level.tier->refuse(header.key, (*found)->stamp, reason);
         if (m_events.refused) m_events.refused(header.key, (*found)->stamp, reason);

@@ -52,7 +52,7 @@ Result<Facts> parse_facts(ByteView text)
 }
 
 /// Opens an object and checks everything before PyTorch's bytes.
-Result<cachefmt::Sealed> opened(ByteView object)
+Result<cachefmt::SealedObject> opened(ByteView object)
 {
     auto sealed = cachefmt::open_sealed(k_sealed_torch, object);
     if (!sealed) return sealed;
@@ -66,7 +66,7 @@ Result<cachefmt::Sealed> opened(ByteView object)
 }
 
 /// Requires an accepted signature, even if signatures are not required in general.
-Result<void> check_signer(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
+Result<void> check_signer(const cachefmt::SealedObject& sealed, const cachefmt::Trust& trust)
 {
     const auto trusted = cachefmt::check_signature(k_sealed_torch, sealed, trust);
     if (trusted) return {};
@@ -74,7 +74,7 @@ Result<void> check_signer(const cachefmt::Sealed& sealed, const cachefmt::Trust&
                 trusted.error().message, k_cure);
 }
 
-Result<Facts> checked_facts(const cachefmt::Sealed& sealed)
+Result<Facts> checked_facts(const cachefmt::SealedObject& sealed)
 {
     auto facts = parse_facts(sealed.facts);
     if (facts && sha256(sealed.contents) != facts->bytes)
@@ -92,7 +92,7 @@ struct TorchCodec {
     static constexpr std::uint8_t k_form = 0;
     static constexpr std::uint64_t k_most_bytes = k_torch_cap;
     static constexpr ErrorCode k_misnamed = ErrorCode::corrupt;
-    static constexpr Refusing k_refusing = Refusing::everywhere;
+    static constexpr RefusalScope k_refusing = RefusalScope::everywhere;
 
     [[nodiscard]] static Digest key_of(const Value& value) { return store::key_of(value.facts); }
     [[nodiscard]] Result<Value> decode(ByteView object) const

@@ -8,24 +8,24 @@
 namespace warmgraph::autotune::judge_test {
 namespace {
 
-using Use = Judgement::Use;
+using Use = WinnerVerdict::Use;
 
 class Judged : public testing::Test {
 protected:
     void expect_miss(std::string_view why) const
     {
-        const Judgement judged = judge(m_stored, m_now);
+        const WinnerVerdict judged = judge(m_stored, m_now);
         EXPECT_EQ(judged.use, Use::none);
         EXPECT_THAT(judged.why_not, HasSubstr(why));
     }
     void expect(Use use) const
     {
-        const Judgement judged = judge(m_stored, m_now);
+        const WinnerVerdict judged = judge(m_stored, m_now);
         EXPECT_EQ(judged.use, use) << judged.why_not;
     }
 
     BestConfig m_stored = test::sample_best_config();
-    Wanted m_now{
+    ConfigRequest m_now{
         m_stored.kernel, m_stored.key, {test::sample_candidates(), {{"LANES", {1, 2, 4, 8}}}}, m_stored.driver};
 };
 
@@ -33,7 +33,7 @@ TEST_F(Judged, AnEnumeratedWinnerIsUsed) { expect(Use::winner); }
 
 TEST_F(Judged, AnEnumeratedWinnerIsWhereDescentStarts)
 {
-    m_now.search = Search::coordinate_descent;
+    m_now.search = SearchMethod::coordinate_descent;
     expect(Use::start);
 }
 
@@ -86,7 +86,7 @@ protected:
     {
         m_stored.found_by = FoundBy::coordinate_descent;
         m_stored.config = {{"LANES", 2}, {"ROWS", 16}}; // this is not a candidate
-        m_now.search = Search::coordinate_descent;
+        m_now.search = SearchMethod::coordinate_descent;
     }
 };
 
@@ -94,7 +94,7 @@ TEST_F(JudgedDescent, ItsWinnerLiesOutsideTheCandidatesAndIsUsed) { expect(Use::
 
 TEST_F(JudgedDescent, ItsWinnerIsNotUsedWhereDescentIsNotAskedFor)
 {
-    m_now.search = Search::enumerate;
+    m_now.search = SearchMethod::enumerate;
     expect_miss("coordinate descent found it");
     m_stored.config = m_now.space.candidates[1];
     expect_miss("coordinate descent found it");

@@ -2,7 +2,7 @@
 #include "../store/artifact_folder.hpp"
 #include "../store/memory_tier.hpp"
 #include "sample_best_config.hpp"
-#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/autotune/config_library.hpp"
 
 namespace warmgraph::autotune::library_test {
 namespace {
@@ -14,7 +14,7 @@ class TunedFolder : public warmgraph::test::ArtifactFolder {
 protected:
     TunedFolder() : ArtifactFolder("autotune") {}
 
-    Library m_library{m_store->tier()};
+    ConfigLibrary m_library{m_store->tier()};
     BestConfig m_best = sample_best_config();
 };
 
@@ -36,7 +36,7 @@ TEST_F(TunedFolder, TheLastWriteCounts)
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
     m_best.config = m_best.timings[0].config;
     const auto other = open(); // the folder of another rank
-    ASSERT_TRUE(succeeded(Library{other->tier()}.put(m_best)));
+    ASSERT_TRUE(succeeded(ConfigLibrary{other->tier()}.put(m_best)));
     EXPECT_EQ(m_library.find(m_best.key).value()->config, m_best.config);
     EXPECT_EQ(files().size(), 1U);
 }
@@ -81,7 +81,7 @@ TEST_F(TunedFolder, AReadOnlyFolderIsReadAndNotWritten)
 {
     ASSERT_TRUE(succeeded(m_library.put(m_best)));
     const auto store = open({.access = store::StoreMode::read_only});
-    Library library{store->tier()};
+    ConfigLibrary library{store->tier()};
     EXPECT_TRUE(library.find(m_best.key).value());
     EXPECT_TRUE(failed_with(library.put(m_best), ErrorCode::permission_denied));
     EXPECT_TRUE(failed_with(library.remove(m_best.key), ErrorCode::permission_denied));
@@ -105,7 +105,7 @@ TEST_F(TunedFolder, IsNoFindingOfACheck)
 TEST(TunedTier, AnyTierWillDo)
 {
     warmgraph::test::MemoryTier tier;
-    Library library{tier};
+    ConfigLibrary library{tier};
     const BestConfig best = sample_best_config();
     ASSERT_TRUE(succeeded(library.put(best)));
     EXPECT_EQ(*library.find(best.key).value(), best);

@@ -118,10 +118,10 @@ inline Departure reference_departure(const Bytes& candidate, const std::vector<B
     return result;
 }
 
-inline BulkMemory::Found reference_words(const Bytes& memory, const std::vector<AddressWindow>& windows,
-                                         std::size_t most)
+inline BulkMemory::AddressMatches reference_words(const Bytes& memory, const std::vector<AddressWindow>& windows,
+                                                  std::size_t most)
 {
-    BulkMemory::Found found;
+    BulkMemory::AddressMatches found;
     for (std::size_t at = 0; at + 8 <= memory.size(); at += 4) {
         const auto value = load<std::uint64_t>(memory, at);
         const auto holds = [&](const AddressWindow& window) { return window.from <= value && value < window.to; };

@@ -44,7 +44,7 @@ Result<void> work(BulkMemory& bulk, const MemoryRef& a, const MemoryRef& b)
         done = expect(bulk.departure(b.address, std::array{a.address}, DType::u8, k_size, 0), departure, "departure");
     }
     if (done) {
-        const BulkMemory::Found found{{{100, 0x0101010101010100}}, 1};
+        const BulkMemory::AddressMatches found{{{100, 0x0101010101010100}}, 1};
         const std::array windows{AddressWindow{0x0101010101010100, 0x0101010101010101}};
         done = expect(bulk.words_in(b, windows, 9), found, "words_in");
     }

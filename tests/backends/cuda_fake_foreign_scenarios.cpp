@@ -14,16 +14,16 @@ Result<void> reads_graphs_of_others(Device& device, const FakeCuda& fake)
     const OtherUser user(fake);
     const auto current = device.enter();
     TAKE(memory, device.allocate(k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     TAKE(event, device.create_event());
     auto* const native_event = reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(event->native()));
     const CUdeviceptr x = memory.address.flat();
 
     CUgraph graph = nullptr, child = nullptr;
     CALL(user, cuGraphCreate, &graph, 0U);
-    const Made made(graph, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
+    const OwnedHandle made(graph, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
     CALL(user, cuGraphCreate, &child, 0U);
-    const Made made_child(child, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
+    const OwnedHandle made_child(child, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
     CUcontext context = nullptr;
     CALL(user, cuCtxGetCurrent, &context);
     CUgraphNode last = nullptr;
@@ -78,7 +78,7 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
     TAKE(image, module->image());
     CUmodule other = nullptr;
     CALL(user, cuModuleLoadData, &other, image.data());
-    const Made made(other, fake.entry<decltype(::cuModuleUnload)>("cuModuleUnload"));
+    const OwnedHandle made(other, fake.entry<decltype(::cuModuleUnload)>("cuModuleUnload"));
     DO(device.register_module(other, image));
     const auto own = device.registered_modules();
     if (own.size() != 1) return fail(ErrorCode::internal, "{}: {} modules are registered", k_wrong, own.size());
@@ -95,7 +95,7 @@ Result<void> watches(Device& device, const FakeCuda&)
 {
     DO(device.recording().prepare_recording());
     TAKE(memory, device.allocate(k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     TAKE(stream, device.create_stream());
     TAKE(other, device.create_stream());
     TAKE(watch, device.recording().watch_enqueues(*stream));

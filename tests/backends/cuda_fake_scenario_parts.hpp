@@ -42,12 +42,12 @@ private:
 
 /// An object that another user of the driver made. It is destroyed at the end of the scope.
 template <class Handle, class Destroy>
-class Made {
+class OwnedHandle {
 public:
-    Made(Handle handle, Destroy* destroy) : m_handle(handle), m_destroy(destroy) {}
-    Made(const Made&) = delete;
-    Made& operator=(const Made&) = delete;
-    ~Made() { static_cast<void>(m_destroy(m_handle)); }
+    OwnedHandle(Handle handle, Destroy* destroy) : m_handle(handle), m_destroy(destroy) {}
+    OwnedHandle(const OwnedHandle&) = delete;
+    OwnedHandle& operator=(const OwnedHandle&) = delete;
+    ~OwnedHandle() { static_cast<void>(m_destroy(m_handle)); }
 
 private:
     Handle m_handle;
@@ -55,12 +55,12 @@ private:
 };
 
 /// Device memory that is released at the end of the scope.
-class Owned {
+class OwnedMemory {
 public:
-    Owned(Device& device, const MemoryRef& memory) : m_device(device), m_memory(memory) {}
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-    ~Owned() { m_device.release(m_memory); }
+    OwnedMemory(Device& device, const MemoryRef& memory) : m_device(device), m_memory(memory) {}
+    OwnedMemory(const OwnedMemory&) = delete;
+    OwnedMemory& operator=(const OwnedMemory&) = delete;
+    ~OwnedMemory() { m_device.release(m_memory); }
 
 private:
     Device& m_device;

@@ -13,17 +13,17 @@ Result<void> opens(Device& device, const FakeCuda&)
 Result<void> uses_memory(Device& device, const FakeCuda& fake)
 {
     TAKE(memory, device.allocate(k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     DO(device.upload(memory.address, all_of(7)));
     DO(expect_all(device, memory.address, 7));
     TAKE(host, device.allocate_host(k_bytes));
-    const Owned owned_host(device, host);
+    const OwnedMemory owned_host(device, host);
     DO(device.upload(host.address, all_of(8)));
     const OtherUser user(fake);
     const auto current = device.enter();
     CUdeviceptr theirs = 0;
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
-    const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
+    const OwnedHandle made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
     static_cast<void>(device.space_of(Address::from_flat(theirs))); // if this fails, the library assumes device memory
     static_cast<void>(device.recording().is_handle(1));             // may fail: then 1 is assumed to be a handle
     if (device.free_memory() == 0)
@@ -34,13 +34,13 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
 Result<void> reserves_shadows(Device& device, const FakeCuda&)
 {
     TAKE(one, device.reserve_shadow(5ULL << 20));
-    const Owned owned(device, one);
+    const OwnedMemory owned(device, one);
     TAKE(other, device.reserve_shadow(1000));
-    const Owned owned_other(device, other);
+    const OwnedMemory owned_other(device, other);
     if (other.address.offset - one.address.offset < one.size)
         return fail(ErrorCode::internal, "{}: two shadows touch", k_wrong);
     TAKE(host, device.recording().reserve_host_shadow(k_bytes));
-    const Owned owned_host(device, host);
+    const OwnedMemory owned_host(device, host);
     DO(device.upload(host.address, all_of(9)));
     return expect_all(device, host.address, 9);
 }
@@ -51,7 +51,7 @@ Result<void> runs_kernels(Device& device, const FakeCuda&)
     TAKE(image, compiled->image());
     TAKE(loaded, device.load(image));
     TAKE(x, device.allocate(k_bytes));
-    const Owned owned(device, x);
+    const OwnedMemory owned(device, x);
     TAKE(stream, device.create_stream());
     DO(stream->fill({x.address, Bytes(4), k_bytes}));
     DO(stream->launch(add_scalar(*compiled, x.address, 1)));
@@ -95,10 +95,10 @@ Result<void> captures(Device& device, const FakeCuda&)
 {
     TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.reserve_shadow(3 * k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const Address x = memory.address;
     TAKE(y, device.allocate(k_bytes));
-    const Owned owned_too(device, y);
+    const OwnedMemory owned_too(device, y);
     TAKE(stream, device.create_stream());
     RawKernel larger = add_scalar(*module, y.address, 1);
     larger.shared_bytes = 150 * 1024; // needs a higher limit of the function, which the captured launch must not get
@@ -111,7 +111,7 @@ Result<void> replays(Device& device, const FakeCuda&)
 {
     TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.allocate(4 * k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const Address x = memory.address, y = x + k_bytes, z = y + k_bytes, w = z + k_bytes;
     TAKE(graph, capture(device, *module, x, y, z));
     TAKE(captured, device.recording().instantiate_captured(graph));
@@ -163,7 +163,7 @@ Result<void> keeps_edge_data(Device& device, const FakeCuda&)
     constexpr EdgeData k_plain{}, k_programmatic{1, 0, 1};
     TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.allocate(k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const RawKernel add = add_scalar(*module, memory.address, 1);
     RawGraph graph;
     graph.nodes = {{add, {}},
@@ -180,7 +180,7 @@ Result<void> runs_memory_operations(Device& device, const FakeCuda&)
 {
     using enum MemoryOperationKind;
     TAKE(memory, device.allocate(2 * k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const Address x = memory.address, y = x + k_bytes;
     const auto batch = [&](const Address& to, std::uint64_t value) {
         return RawMemoryOperations{{{wait_32, x + 4, 7, CU_STREAM_WAIT_VALUE_EQ},
@@ -216,7 +216,7 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
         return RawSemaphores{SemaphoreAction::signal, {{handle(shown), value, 0}, {handle(second), value + 1, 0}}};
     };
     TAKE(memory, device.allocate(k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const RawFill fill{memory.address, {std::byte{3}, {}, {}, {}}, k_bytes};
     RawGraph graph;
     graph.nodes = {{wait(5), {}}, {fill, {0}}, {signal(ready, 6), {1}}};
@@ -253,7 +253,7 @@ Result<void> enqueues_boxes(Device& device, const FakeCuda&)
 {
     constexpr std::uint64_t k_row = 16, k_rows = k_bytes / (2 * k_row);
     TAKE(memory, device.allocate(2 * k_bytes));
-    const Owned owned(device, memory);
+    const OwnedMemory owned(device, memory);
     const Address x = memory.address, y = x + k_bytes;
     TAKE(stream, device.create_stream());
     for (const std::size_t width : {1U, 2U, 4U}) {

@@ -327,7 +327,7 @@ TEST_F(CudaFakeWatch, IsRefusedWhereCuptiCannotOrTheStreamIsNone)
 
 TEST_F(CudaFakeWatch, WhoWatchesOrHoldsEndsAPauseAndLetsNoneBegin)
 {
-    Recording& recording = device->recording();
+    DeviceRecording& recording = device->recording();
     EXPECT_FALSE(recording.pause_recording()) << "somebody watches";
     watch.reset();
     ASSERT_TRUE(recording.pause_recording());

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph::backends::places_test {
 namespace {
@@ -23,10 +23,10 @@ RawWork batch()
     return RawMemoryOperations{{{write_32, {1, 0}, 7, 0}, {barrier, {}, 0, 0}}};
 }
 
-std::vector<Place> places_of(const RawWork& work)
+std::vector<NodePlace> places_of(const RawWork& work)
 {
-    std::vector<Place> places;
-    for_each_place(work, [&](const Place& place, const auto& content) {
+    std::vector<NodePlace> places;
+    for_each_place(work, [&](const NodePlace& place, const auto& content) {
         places.push_back(place);
         const auto again = content_at(work, place);
         EXPECT_EQ(content.address, again.address);
@@ -39,8 +39,8 @@ std::vector<Place> places_of(const RawWork& work)
 
 TEST(Places, AreWhatANodeMayHoldThatFollowsSomething)
 {
-    using enum PlaceKind;
-    using Places = std::vector<Place>;
+    using enum NodePlaceKind;
+    using Places = std::vector<NodePlace>;
     EXPECT_EQ(places_of(kernel()), (Places{{parameter, 0}, {parameter, 1}, {attribute, 0}})); // has no local memory
     EXPECT_EQ(places_of(RawCopy{}), (Places{{source, 0}, {destination, 0}}));
     EXPECT_EQ(places_of(RawFill{}), (Places{{destination, 0}}));
@@ -54,11 +54,11 @@ TEST(Places, AreWhatANodeMayHoldThatFollowsSomething)
 
 TEST(Places, ThatANodeDoesNotHaveHoldNothing)
 {
-    const auto holds = [](const RawWork& work, const Place& place) {
+    const auto holds = [](const RawWork& work, const NodePlace& place) {
         const auto content = content_at(work, place);
         return content.address != nullptr || content.bytes != nullptr || content.number != nullptr;
     };
-    using enum PlaceKind;
+    using enum NodePlaceKind;
     EXPECT_FALSE(holds(kernel(), {parameter, 2}));
     EXPECT_FALSE(holds(kernel(), {parameter, 3}));
     EXPECT_FALSE(holds(kernel(), {attribute, 1}));
@@ -72,7 +72,7 @@ TEST(Places, ThatANodeDoesNotHaveHoldNothing)
 TEST(Places, AreWrittenThroughTheirContent)
 {
     RawWork work = RawCopy{};
-    *content_at(work, {PlaceKind::destination}).address = {2, 32};
+    *content_at(work, {NodePlaceKind::destination}).address = {2, 32};
     EXPECT_EQ(std::get<RawCopy>(work).destination, (Address{2, 32}));
 }
 

@@ -28,8 +28,8 @@ class VariableAccesses : public testing::Test {
 protected:
     static auto asked(const void* module, const std::vector<std::string>& variables)
     {
-        return AllOf(Field(&VariableAccess::Asked::module, module),
-                     Field(&VariableAccess::Asked::variables, variables));
+        return AllOf(Field(&VariableAccess::VariableQueries::module, module),
+                     Field(&VariableAccess::VariableQueries::variables, variables));
     }
     int m_handles[4] = {};
     const void* m_module = &m_handles[0];
@@ -41,16 +41,16 @@ protected:
 TEST_F(VariableAccesses, AVariableIsCountedOnce)
 {
     m_access.module_made(m_module, Owner::program);
-    EXPECT_THAT(m_access.asked(), IsEmpty());
+    EXPECT_THAT(m_access.queries(), IsEmpty());
     for (const char* const name : {"b", "a", "b"}) m_access.asked_of_module(m_module, name);
-    EXPECT_THAT(m_access.asked(), ElementsAre(asked(m_module, {"a", "b"})));
+    EXPECT_THAT(m_access.queries(), ElementsAre(asked(m_module, {"a", "b"})));
     EXPECT_EQ(m_access.count(), 2U);
 }
 
 TEST_F(VariableAccesses, AModuleFromBeforeIsTheProgramsOwn)
 {
     m_access.asked_of_module(m_module, "a");
-    EXPECT_THAT(m_access.asked(), ElementsAre(asked(m_module, {"a"})));
+    EXPECT_THAT(m_access.queries(), ElementsAre(asked(m_module, {"a"})));
     EXPECT_FALSE(m_access.is_of_known_library(m_module));
 }
 
@@ -58,7 +58,7 @@ TEST_F(VariableAccesses, AModuleThatIsGoneTakesItsVariablesAlong)
 {
     m_access.asked_of_module(m_module, "a");
     m_access.forget_module(m_module);
-    EXPECT_THAT(m_access.asked(), IsEmpty());
+    EXPECT_THAT(m_access.queries(), IsEmpty());
     m_access.asked_of_module(m_module, "a");
     EXPECT_EQ(m_access.count(), 2U) << "another module, at the same handle";
 }
@@ -70,7 +70,7 @@ TEST_F(VariableAccesses, AHandleThatIsUsedAgainIsAnotherModules)
     EXPECT_FALSE(m_access.is_of_known_library(m_module));
     m_access.asked_of_module(m_module, "a");
     m_access.module_made(m_module, Owner::program);
-    EXPECT_THAT(m_access.asked(), IsEmpty());
+    EXPECT_THAT(m_access.queries(), IsEmpty());
 }
 
 TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
@@ -78,11 +78,11 @@ TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
     m_access.library_made(m_library, Owner::program);
     m_access.asked_of_library(m_library,
                               "a"); // CUDA's runtime asks so for managed variables, before any module is loaded
-    EXPECT_THAT(m_access.asked(), ElementsAre(asked(nullptr, {"a"})));
+    EXPECT_THAT(m_access.queries(), ElementsAre(asked(nullptr, {"a"})));
     m_access.module_of_library(m_module, m_library);
     m_access.module_of_library(m_other, m_library); // the same library in another context
     m_access.asked_of_library(m_library, "b");
-    EXPECT_THAT(m_access.asked(), UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
+    EXPECT_THAT(m_access.queries(), UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
     EXPECT_EQ(m_access.count(), 2U);
 }
 
@@ -93,7 +93,7 @@ TEST_F(VariableAccesses, WhatKnownLibrariesAskOfTheirOwnIsTheirs)
     m_access.asked_of_library(m_library, "constants");
     EXPECT_TRUE(m_access.is_of_known_library(m_module));
     EXPECT_FALSE(m_access.is_of_known_library(m_other));
-    EXPECT_THAT(m_access.asked(), IsEmpty());
+    EXPECT_THAT(m_access.queries(), IsEmpty());
     EXPECT_EQ(m_access.count(), 0U);
 }
 

@@ -95,7 +95,7 @@ TEST_F(Outputs, GoWhereALinkPoints)
 TEST_F(Outputs, OfAProgramsOwnNameReplaceNothingButAFileOfThisUsers)
 {
     const auto write_unnamed = [&](const std::string& name) -> Result<void> {
-        auto file = OutputFile::open(at(name), OutputFile::k_usual, OutputFile::Named::by_program);
+        auto file = OutputFile::open(at(name), OutputFile::k_usual, OutputFile::PathOrigin::by_program);
         if (!file) return std::unexpected(file.error());
         if (auto done = file->append(as_bytes("new")); !done) return done;
         return file->commit();

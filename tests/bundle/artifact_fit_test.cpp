@@ -14,7 +14,7 @@ protected:
         m_tuned.device = {{"backend", "cuda"}, {"device.architecture", "sm_90"}};
         m_tuned.driver = {{"driver.version", "580.10"}};
     }
-    static bundle::Here here(const std::string& architecture, const std::string& driver)
+    static bundle::MachineFacts here(const std::string& architecture, const std::string& driver)
     {
         return {{"backend", "cuda", Role::must_match},
                 {"device.architecture", architecture, Role::must_match},

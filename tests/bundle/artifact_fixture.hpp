@@ -5,11 +5,11 @@
 #include "sample_best_config.hpp"
 #include "sample_profile.hpp"
 #include "sample_program.hpp"
-#include "warmgraph/autotune/library.hpp"
-#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/autotune/config_library.hpp"
+#include "warmgraph/bundle/artifact_compatibility.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/precompile/program_library.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::test {
 
@@ -24,10 +24,10 @@ protected:
     /// Puts one object of each kind into the store.
     void put_all(LocalStore& store) const
     {
-        autotune::Library tuned(store.tier());
+        autotune::ConfigLibrary tuned(store.tier());
         const bool done = precompile::ProgramLibrary(store, {}).put(m_program).has_value() &&
                           tuned.put(m_best).has_value() && tuned.modules().put(m_module).has_value() &&
-                          profile::Library(store.tier()).merge(m_profile).has_value();
+                          profile::ProfileLibrary(store.tier()).merge(m_profile).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }
     /// Makes a bundle of all objects in the store.
@@ -49,7 +49,7 @@ protected:
     {
         store.add_layer(std::make_shared<bundle::BundleTier>(open_bundle(bytes, trust).value(), "test.wgb"), trust);
     }
-    static std::string why(const std::vector<bundle::Left>& left, const ArtifactName& name)
+    static std::string why(const std::vector<bundle::UnmovedArtifact>& left, const ArtifactName& name)
     {
         for (const auto& [of, text] : left)
             if (of == member_name(name)) return text;

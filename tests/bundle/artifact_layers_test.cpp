@@ -22,10 +22,10 @@ protected:
         const auto program = take(precompile::ProgramLibrary(store, {}).find(m_program.ingredients));
         ASSERT_TRUE(program.has_value());
         EXPECT_EQ((*program).compiled.image, m_program.compiled.image);
-        const autotune::Library tuned(store.tiers());
+        const autotune::ConfigLibrary tuned(store.tiers());
         EXPECT_EQ(tuned.find(m_best.key).value(), m_best);
         EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module);
-        EXPECT_EQ(profile::Library(store.tiers()).find(m_profile.key).value(), m_profile);
+        EXPECT_EQ(profile::ProfileLibrary(store.tiers()).find(m_profile.key).value(), m_profile);
     }
     Bytes m_bytes;
 };
@@ -44,7 +44,7 @@ TEST_F(ArtifactLayers, ServeWithoutAFolder)
     const auto store = LocalStore::without_folder("the disk is read-only");
     add_bundle(*store, m_bytes);
     expect_all(*store);
-    EXPECT_TRUE(failed_with(autotune::Library(store->tiers()).put(m_best), ErrorCode::permission_denied));
+    EXPECT_TRUE(failed_with(autotune::ConfigLibrary(store->tiers()).put(m_best), ErrorCode::permission_denied));
 }
 
 TEST_F(ArtifactLayers, ComeAfterTheFolderAndOneAfterTheOther)
@@ -55,11 +55,11 @@ TEST_F(ArtifactLayers, ComeAfterTheFolderAndOneAfterTheOther)
     autotune::BestConfig theirs = mine;
     theirs.written = "2026-11-26T00:00:00Z";
     const auto second = other("second");
-    ASSERT_TRUE(succeeded(autotune::Library(second->tier()).put(theirs)));
+    ASSERT_TRUE(succeeded(autotune::ConfigLibrary(second->tier()).put(theirs)));
     const Bytes first_bundle = bundle_of(*second);
     add_bundle(*store, first_bundle);
     add_bundle(*store, m_bytes);
-    autotune::Library tuned(store->tiers());
+    autotune::ConfigLibrary tuned(store->tiers());
     EXPECT_EQ(tuned.find(m_best.key).value(), theirs);
     ASSERT_TRUE(succeeded(tuned.put(mine)));
     EXPECT_EQ(tuned.find(m_best.key).value(), mine);
@@ -73,10 +73,10 @@ TEST_F(ArtifactLayers, JoinTheirProfileWithTheFoldersAndWriteOnlyTheFolders)
     profile::Profile mine = profile::test::empty_profile();
     mine.parts["here"] = {"2026-11-25T00:00:00Z", "host-c"};
     profile::count(mine.parts["here"], profile::test::prompt_of(99));
-    const profile::Library library(store->tiers());
+    const profile::ProfileLibrary library(store->tiers());
     ASSERT_TRUE(succeeded(library.merge(mine)));
     EXPECT_EQ(library.find(mine.key).value(), profile::join(mine, m_profile).value());
-    EXPECT_EQ(profile::Library(store->tier()).find(mine.key).value(), mine);
+    EXPECT_EQ(profile::ProfileLibrary(store->tier()).find(mine.key).value(), mine);
 }
 
 TEST_F(ArtifactLayers, AreMissesOnceWhereTheyAreDamaged)
@@ -87,11 +87,11 @@ TEST_F(ArtifactLayers, AreMissesOnceWhereTheyAreDamaged)
     const precompile::ProgramLibrary programs(*store, {});
     EXPECT_TRUE(failed_with(programs.find(m_program.ingredients), ErrorCode::corrupt));
     EXPECT_EQ(programs.find(m_program.ingredients).value(), std::nullopt) << "it counts once";
-    const autotune::Library tuned(store->tiers());
+    const autotune::ConfigLibrary tuned(store->tiers());
     EXPECT_TRUE(failed_with(tuned.find(m_best.key), ErrorCode::corrupt));
     EXPECT_EQ(tuned.find(m_best.key).value(), std::nullopt);
     EXPECT_EQ(tuned.modules().find(m_module.key).value(), m_module) << "the rest works";
-    const profile::Library profiles(store->tiers());
+    const profile::ProfileLibrary profiles(store->tiers());
     EXPECT_TRUE(failed_with(profiles.find(m_profile.key), ErrorCode::corrupt));
     EXPECT_EQ(profiles.find(m_profile.key).value(), std::nullopt);
 }
@@ -101,14 +101,14 @@ TEST_F(ArtifactLayers, StandInForWhatIsDamagedInTheFolder)
     const auto store = open();
     ASSERT_TRUE(succeeded(store->tier().put(m_best_name, as_bytes("{}"))));
     add_bundle(*store, m_bytes);
-    EXPECT_EQ(autotune::Library(store->tiers()).find(m_best.key).value(), m_best);
+    EXPECT_EQ(autotune::ConfigLibrary(store->tiers()).find(m_best.key).value(), m_best);
 }
 
 TEST_F(ArtifactLayers, AreNotAskedAgainForWhatWasRemovedOrSetAside)
 {
     const auto store = open();
     add_bundle(*store, m_bytes);
-    autotune::Library tuned(store->tiers());
+    autotune::ConfigLibrary tuned(store->tiers());
     ASSERT_TRUE(succeeded(tuned.remove(m_best.key)));
     EXPECT_EQ(tuned.find(m_best.key).value(), std::nullopt);
     const precompile::ProgramLibrary programs(*store, {});

@@ -38,10 +38,10 @@ TEST_F(Artifacts, ReplaceNothingInAFolder)
     const auto store = other();
     autotune::BestConfig mine = m_best;
     mine.written = "2026-11-25T00:00:00Z";
-    ASSERT_TRUE(succeeded(autotune::Library(store->tier()).put(mine)));
+    ASSERT_TRUE(succeeded(autotune::ConfigLibrary(store->tier()).put(mine)));
     const auto loaded = take(bundle::unpack(*bundle, store->tier(), k_all));
     EXPECT_EQ(why(loaded.there, m_best_name), "it is already in the folder");
-    EXPECT_EQ(autotune::Library(store->tier()).find(mine.key).value(), mine);
+    EXPECT_EQ(autotune::ConfigLibrary(store->tier()).find(mine.key).value(), mine);
     EXPECT_EQ(loaded.moved.at(store::ArtifactKind::tuned).count, 1U);
     const auto again = take(bundle::unpack(*bundle, store->tier(), k_all));
     EXPECT_THAT(again.moved, IsEmpty());
@@ -55,7 +55,7 @@ TEST_F(Artifacts, JoinAProfileWithTheFolders)
     profile::Profile mine = profile::test::empty_profile();
     mine.parts["here"] = {"2026-11-25T00:00:00Z", "host-c"};
     profile::count(mine.parts["here"], profile::test::prompt_of(99));
-    ASSERT_TRUE(succeeded(profile::Library(store->tier()).merge(mine)));
+    ASSERT_TRUE(succeeded(profile::ProfileLibrary(store->tier()).merge(mine)));
     bundle::UnpackOptions how;
     int locked = 0;
     how.profile_lock = [&](const ArtifactName& name) {
@@ -65,7 +65,7 @@ TEST_F(Artifacts, JoinAProfileWithTheFolders)
     const auto loaded = take(bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all, how));
     EXPECT_EQ(loaded.moved.at(store::ArtifactKind::profiles).count, 1U);
     EXPECT_EQ(locked, 1);
-    EXPECT_EQ(profile::Library(store->tier()).find(mine.key).value(), profile::join(mine, m_profile).value());
+    EXPECT_EQ(profile::ProfileLibrary(store->tier()).find(mine.key).value(), profile::join(mine, m_profile).value());
 }
 
 TEST_F(Artifacts, LeaveAFoldersProfileThatCannotBeRead)
@@ -159,8 +159,8 @@ TEST_F(Artifacts, NeedASignatureOfTheirOwnOrTheBundlesWhereThatIsRequired)
     const auto store = other("d");
     add_bundle(*store, plain, strict);
     EXPECT_TRUE(failed_with(precompile::ProgramLibrary(*store, {}).find(m_program.ingredients), ErrorCode::untrusted));
-    EXPECT_TRUE(failed_with(autotune::Library(store->tiers()).find(m_best.key), ErrorCode::untrusted));
-    EXPECT_TRUE(failed_with(profile::Library(store->tiers()).find(m_profile.key), ErrorCode::untrusted));
+    EXPECT_TRUE(failed_with(autotune::ConfigLibrary(store->tiers()).find(m_best.key), ErrorCode::untrusted));
+    EXPECT_TRUE(failed_with(profile::ProfileLibrary(store->tiers()).find(m_profile.key), ErrorCode::untrusted));
 }
 
 TEST_F(Artifacts, AreCopiedIntoAnotherBundleWhereTheyAreWantedAndWhole)

@@ -14,7 +14,7 @@ using bundle::Member;
 using bundle::Transfer;
 using store::ArtifactKind;
 
-inline const bundle::Wanted k_all = [](const EntryHeader&) { return std::string{}; };
+inline const bundle::EntryFilter k_all = [](const EntryHeader&) { return std::string{}; };
 
 /// The member's name, "images/<digest>".
 inline std::string image_name(const Bytes& image) { return to_text(store::Name(store::ImageName{sha256(image)})); }

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 
 namespace warmgraph::test::fit_test {
 namespace {
@@ -20,7 +20,7 @@ const Guards k_recorded{{{"backend", "cuda", Role::must_match},
                         {},
                         {}};
 
-bundle::Here here(const std::string& architecture, const std::string& driver)
+bundle::MachineFacts here(const std::string& architecture, const std::string& driver)
 {
     return {{"backend", "cuda", Role::must_match},
             {"device.architecture", architecture, Role::must_match},

@@ -11,7 +11,7 @@ protected:
     {
         return LocalStore::open(m_dir.path() / "other", options).value();
     }
-    static std::string why(const std::vector<bundle::Left>& left, const std::string& name)
+    static std::string why(const std::vector<bundle::UnmovedArtifact>& left, const std::string& name)
     {
         for (const auto& [of, text] : left)
             if (of == name) return text;

@@ -7,15 +7,15 @@ namespace {
 
 class OutcomesTest : public CallTest {
 protected:
-    [[nodiscard]] static Journey journey(char name)
+    [[nodiscard]] static FirstCall first_call(char name)
     {
-        Journey result = new_journey();
+        FirstCall result = new_first_call();
         result.digest = digest_of(name);
         return result;
     }
     Counters counters;
     RecordingPause pause;
-    store::Touched touched;
+    store::TouchedNames touched;
     int replays = 0;
     CallOutcomes outcomes{declare(),
                           {nullptr, std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off"), counters,
@@ -25,7 +25,7 @@ protected:
 TEST_F(OutcomesTest, AreInTheReport)
 {
     EXPECT_FALSE(outcomes.is_settled());
-    const Journey one = journey('a');
+    const FirstCall one = first_call('a');
     EXPECT_EQ(outcomes.finish(one, Outcome::recorded, "no entry", Remember::no), Outcome::recorded);
     outcomes.end_report(one);
     EXPECT_TRUE(outcomes.is_settled());
@@ -39,14 +39,14 @@ TEST_F(OutcomesTest, AreInTheReport)
 
 TEST_F(OutcomesTest, ThatLastAreVerdictsUntilThereAreTooMany)
 {
-    outcomes.finish(journey('a'), Outcome::refused, "", Remember::yes);
-    outcomes.finish(journey('b'), Outcome::eager, "", Remember::yes);
-    outcomes.finish(journey('c'), Outcome::eager, "", Remember::no);
-    outcomes.finish(journey('d'), Outcome::replayed, "", Remember::yes);
+    outcomes.finish(first_call('a'), Outcome::refused, "", Remember::yes);
+    outcomes.finish(first_call('b'), Outcome::eager, "", Remember::yes);
+    outcomes.finish(first_call('c'), Outcome::eager, "", Remember::no);
+    outcomes.finish(first_call('d'), Outcome::replayed, "", Remember::yes);
     EXPECT_EQ(outcomes.verdict(digest_of('a')), Outcome::refused); // now this verdict is the most recently used one
     EXPECT_FALSE(outcomes.verdict(digest_of('c')));
     EXPECT_FALSE(outcomes.verdict(digest_of('d')));
-    outcomes.finish(journey('e'), Outcome::eager, "", Remember::yes);
+    outcomes.finish(first_call('e'), Outcome::eager, "", Remember::yes);
     EXPECT_FALSE(outcomes.verdict(digest_of('b')));
     EXPECT_TRUE(outcomes.verdict(digest_of('a')));
     outcomes.forget_verdicts();
@@ -55,7 +55,7 @@ TEST_F(OutcomesTest, ThatLastAreVerdictsUntilThereAreTooMany)
 
 TEST_F(OutcomesTest, OfMissesAreKeptTheNewestFirst)
 {
-    Journey first = journey('a'), second = journey('b');
+    FirstCall first = first_call('a'), second = first_call('b');
     outcomes.count_miss({Plan::Action::record, {}, "no entry"}, "f", first);
     outcomes.finish(first, Outcome::recorded, "no entry", Remember::no);
     outcomes.count_miss({Plan::Action::run_as_it_is, {}, "another size"}, "f", second);
@@ -71,7 +71,7 @@ TEST_F(OutcomesTest, OfMissesAreKeptTheNewestFirst)
 
 TEST_F(OutcomesTest, OfNobodysMissAreNotCounted)
 {
-    Journey half = journey('a');
+    FirstCall half = first_call('a');
     outcomes.count_miss({Plan::Action::record, {}, "no entry"}, "", half);
     outcomes.finish(half, Outcome::recorded, "", Remember::no);
     EXPECT_TRUE(outcomes.misses().empty());

@@ -20,12 +20,12 @@ protected:
         spec.environment = {k_variable};
         return declare({}, std::move(spec));
     }
-    [[nodiscard]] Journey described(const std::vector<Arg>& args)
+    [[nodiscard]] FirstCall described(const std::vector<Arg>& args)
     {
-        Journey journey;
+        FirstCall first_call;
         read.read(args);
-        surroundings.describe(read.frame(), journey);
-        return journey;
+        surroundings.describe(read.frame(), first_call);
+        return first_call;
     }
     int gathered = 0;
     std::shared_ptr<const Declaration> declaration = depending();
@@ -60,8 +60,8 @@ TEST_F(SurroundingsTest, AVariableThatChangesDropsAllThatIsLoadedAndIsAnotherFac
 
 TEST_F(SurroundingsTest, OtherSizesAreOtherGuards)
 {
-    const Journey whole = described(arguments());
-    const Journey part = described({{"x", Tensor{memory[0], DType::i32, {2, 4}, {}}}, {"y", memory[1]}});
+    const FirstCall whole = described(arguments());
+    const FirstCall part = described({{"x", Tensor{memory[0], DType::i32, {2, 4}, {}}}, {"y", memory[1]}});
     EXPECT_NE(part.digest, whole.digest);
     ASSERT_EQ(part.now.tensors.size(), 3U);
     EXPECT_EQ(part.now.tensors[0].sizes, (std::vector<std::int64_t>{2, 4}));

@@ -11,7 +11,7 @@ class WithoutStore : public CallTest {
 protected:
     std::shared_ptr<Declaration> declaration = declare([](Recorder&) {});
     Counters counters;
-    store::Touched touched;
+    store::TouchedNames touched;
     PreloadState preload;
     replay::ModuleCache modules;
     std::shared_ptr<Programs> programs = std::make_shared<Programs>(nullptr, cachefmt::Trust{}, "it is off");
@@ -21,22 +21,22 @@ protected:
     Lookup lookup{declaration, {nullptr, "the disk is full", true, {}, no_images, {}, counters, preload, modules}};
     Publisher publisher{declaration, {nullptr, nullptr, {}, "the disk is full", programs, touched, counters}};
     RecordJobs jobs{declaration, publisher, programs, modules, counters, {}};
-    Journey journey = new_journey();
+    FirstCall first_call = new_first_call();
 };
 
 TEST_F(WithoutStore, ACallRunsAsItIsAndTheReasonSaysWhy)
 {
-    const Plan plan = lookup.decide(journey, false);
+    const Plan plan = lookup.decide(first_call, false);
     EXPECT_EQ(plan.action, Plan::Action::run_as_it_is);
     EXPECT_THAT(plan.reason, HasSubstr("the disk is full"));
-    EXPECT_FALSE(lookup.looks_ahead());
+    EXPECT_FALSE(lookup.may_have_candidates());
 }
 
 TEST_F(WithoutStore, NothingIsPublished)
 {
     EXPECT_THAT(publisher.why_not(), HasSubstr("the disk is full"));
-    EXPECT_FALSE(publisher.recompiled(journey.digest));
-    EXPECT_EQ(jobs.wait_for_lock(journey.digest), nullptr);
+    EXPECT_FALSE(publisher.recompiled(first_call.digest));
+    EXPECT_EQ(jobs.wait_for_lock(first_call.digest), nullptr);
 }
 
 TEST_F(WithoutStore, AFailureIsCounted)
@@ -58,9 +58,9 @@ TEST_F(WithoutStore, OneJobIsUnderWayAtATime)
 
 TEST_F(WithoutStore, WhatMustHitIsNotAdopted)
 {
-    jobs.require_adoptable(journey);
+    jobs.require_adoptable(first_call);
     declaration->policy = Policy::require_hit;
-    EXPECT_TRUE(failed_with(thrown_by([&] { jobs.require_adoptable(journey); }), ErrorCode::miss_forbidden));
+    EXPECT_TRUE(failed_with(thrown_by([&] { jobs.require_adoptable(first_call); }), ErrorCode::miss_forbidden));
 }
 
 } // namespace

@@ -44,13 +44,13 @@ protected:
     }
     static constexpr std::uint64_t k_stale = 0x7770; ///< bytes between the stale addresses of the tests
     /// The work tmp = x + bias; y = tmp + bias, as a captured graph.
-    struct Captured {
+    struct RawCapture {
         backends::RawGraph graph;
         AdoptedCapture capture;
     };
-    std::unique_ptr<Captured> captured(std::vector<MemoryRef> regions, const MemoryRef& scratch)
+    std::unique_ptr<RawCapture> captured(std::vector<MemoryRef> regions, const MemoryRef& scratch)
     {
-        auto result = std::make_unique<Captured>();
+        auto result = std::make_unique<RawCapture>();
         result->graph.nodes.push_back({kernel("add", {scratch.address + 16, regions[0].address}, k_count), {}});
         result->graph.nodes.push_back({kernel("add", {regions[1].address, scratch.address + 16}, k_count), {0}});
         result->capture = {&result->graph, std::move(regions), {{"pool", scratch}}, {}};
@@ -62,8 +62,8 @@ protected:
         StreamPool streams{device};
         const std::string name = "f";
         const std::shared_ptr<backends::Device> on = device;
-        const Subject subject{name, interface, device, run_once({name, interface, none, on, streams})};
-        return adopt(subject, frame, header(), one, other,
+        const CaptureTarget target{name, interface, device, run_once({name, interface, none, on, streams})};
+        return adopt(target, frame, header(), one, other,
                      {.proof = proof,
                       .unused = unused,
                       .frozen_variables = frozen,
@@ -88,7 +88,7 @@ protected:
     std::vector<std::string> frozen;
     std::uint64_t most_constant_bytes = 1 << 20;
     bool keeps_undeclared = false;
-    std::unique_ptr<Captured> first, second;
+    std::unique_ptr<RawCapture> first, second;
 };
 
 } // namespace warmgraph::test

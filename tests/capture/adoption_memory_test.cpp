@@ -10,7 +10,7 @@ class ScratchAdoption : public AdoptionTest {
 protected:
     void leave_first_node_to_another_graph()
     {
-        for (Captured* captured : {first.get(), second.get()}) {
+        for (RawCapture* captured : {first.get(), second.get()}) {
             captured->graph.nodes.erase(captured->graph.nodes.begin());
             captured->graph.nodes[0].dependencies.clear();
         }
@@ -19,7 +19,7 @@ protected:
     void put_address_into_pools(const Address& address)
     {
         const std::uint64_t word = address.flat();
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             std::memcpy(captured->capture.scratch[0].second.address.pointer<std::byte>() + 16, &word, sizeof word);
         left.assign(k_count + 4, 99);
         std::memcpy(left.data() + 4, &word, sizeof word);
@@ -31,10 +31,10 @@ protected:
 class TwoPools : public AdoptionTest {
 protected:
     /// Captures the work one = x + bias; other = one + bias; y = other + bias.
-    std::unique_ptr<Captured> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& one,
-                                       const MemoryRef& other)
+    std::unique_ptr<RawCapture> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& one,
+                                         const MemoryRef& other)
     {
-        auto result = std::make_unique<Captured>();
+        auto result = std::make_unique<RawCapture>();
         result->graph.nodes.push_back({kernel("add", {one.address + 16, x.address}, k_count), {}});
         result->graph.nodes.push_back({kernel("add", {other.address + 16, one.address + 16}, k_count), {0}});
         result->graph.nodes.push_back({kernel("add", {y.address, other.address + 16}, k_count), {1}});
@@ -102,7 +102,7 @@ TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
 TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
 {
     leave_first_node_to_another_graph();
-    for (Captured* captured : {first.get(), second.get()}) {
+    for (RawCapture* captured : {first.get(), second.get()}) {
         const MemoryRef& its = captured->capture.scratch[0].second;
         std::memset(its.address.pointer(), 0, its.size);
     }
@@ -137,7 +137,7 @@ TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
 {
     leave_first_node_to_another_graph();
     keeps_undeclared = true;
-    for (Captured* captured : {first.get(), second.get()})
+    for (RawCapture* captured : {first.get(), second.get()})
         captured->graph.nodes.push_back(
             {kernel("add", {captured->capture.scratch[0].second.address + 16, captured->capture.regions[0].address},
                     k_count),
@@ -150,7 +150,7 @@ TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay
 {
     leave_first_node_to_another_graph();
     put_address_into_pools(frame.memory[0].address);
-    for (Captured* captured : {first.get(), second.get()})
+    for (RawCapture* captured : {first.get(), second.get()})
         std::get<backends::RawKernel>(captured->graph.nodes[0].work).kernel = "follow";
     const auto refused = adopted(first->capture, &second->capture);
     ASSERT_FALSE(refused);
@@ -176,7 +176,7 @@ protected:
     /// Adds the work y = table + 1 at the end.
     void read_table()
     {
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             captured->graph.nodes.push_back(
                 {kernel("add", {captured->capture.regions[1].address, table.address}, k_count), {1}});
     }
@@ -237,7 +237,7 @@ TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
 
 TEST_F(UndeclaredAdoption, AVariableThatHoldsItsAddressHoldsTheNewOneInTheReplay)
 {
-    for (Captured* captured : {first.get(), second.get()}) {
+    for (RawCapture* captured : {first.get(), second.get()}) {
         auto& node = captured->graph.nodes[1].work;
         std::get<backends::RawKernel>(node).kernel = "lookup";
         dynamic_cast<FlatModule&>(*std::get<backends::RawKernel>(node).module).table = table.address.flat();
@@ -261,7 +261,7 @@ TEST_F(UndeclaredAdoption, ADeclaredConstantInScratchIsRefused)
 
 TEST_F(UndeclaredAdoption, WhatIsWrittenIsRefused)
 {
-    for (Captured* captured : {first.get(), second.get()})
+    for (RawCapture* captured : {first.get(), second.get()})
         captured->graph.nodes.push_back({kernel("add", {table.address, table.address}, k_count), {1}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    HasSubstr("changes the constant 'constant 0'"));

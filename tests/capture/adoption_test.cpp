@@ -32,7 +32,7 @@ TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWa
 /// PyTorch's pools often lie side by side: in both captures one pool ends where the next one starts.
 TEST_F(AdoptionTest, ScratchSideBySideInBothCapturesIsOneRegion)
 {
-    for (Captured* captured : {first.get(), second.get()}) {
+    for (RawCapture* captured : {first.get(), second.get()}) {
         auto& [name, memory] = captured->capture.scratch[0];
         const MemoryRef start{memory.address, 16},
             rest{memory.address + 16, memory.size - 16}; // kernels get addresses from here on
@@ -73,7 +73,7 @@ TEST_F(AdoptionTest, WorkThatWritesPastADeclaredRegionIsFoundOnTheCopies)
 
 TEST_F(AdoptionTest, EventsOfTheSecondCaptureAreMatchedByName)
 {
-    const auto add_event = [](Captured& to, std::uint64_t handle) {
+    const auto add_event = [](RawCapture& to, std::uint64_t handle) {
         to.graph.nodes.push_back({backends::RawEventRecord{handle}, {1}});
         to.capture.handles.events = {{"done", handle}};
     };
@@ -153,7 +153,7 @@ protected:
         use(*second, 200, 8);
     }
     /// Adds a wait for `at` before the work, and signals of `at` + 1 and of a constant after it.
-    static void use(Captured& to, std::uint64_t handle, std::uint64_t at)
+    static void use(RawCapture& to, std::uint64_t handle, std::uint64_t at)
     {
         using enum backends::SemaphoreAction;
         to.graph.nodes.push_back({backends::RawSemaphores{signal, {{handle + 1, at + 1, 0}, {handle, 77, 0}}}, {1}});

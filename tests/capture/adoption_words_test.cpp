@@ -24,7 +24,7 @@ protected:
     /// it.
     void add_torn()
     {
-        for (Captured* captured : {first.get(), second.get()}) {
+        for (RawCapture* captured : {first.get(), second.get()}) {
             const std::uint64_t at = captured->capture.scratch[0].second.address.flat();
             auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
             Bytes& value = params.emplace_back().value;
@@ -34,7 +34,7 @@ protected:
     }
     /// Addresses in freed memory. Their distance is not the distance between any two regions.
     MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + k_stale, 16};
-    void set_count(Captured& captured, std::size_t node, std::int32_t count)
+    void set_count(RawCapture& captured, std::size_t node, std::int32_t count)
     {
         Bytes value;
         append(value, count);
@@ -122,7 +122,7 @@ TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedW
     for (const std::uint64_t other : none) {
         add_tail(one.address.flat(), other);
         EXPECT_TRUE(adopted(first->capture, &second->capture)) << other;
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
     }
 }
@@ -168,7 +168,7 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
 /// In ATen's reductions such a number is not at a multiple of 8, and there are other small numbers near it.
 TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
 {
-    for (Captured* captured : {first.get(), second.get()}) {
+    for (RawCapture* captured : {first.get(), second.get()}) {
         captured->capture.scratch.emplace_back("near",
                                                // Halves of addresses are checked against this scratch.
                                                device->allocate_far(64));
@@ -185,7 +185,7 @@ TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
 
 TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
 {
-    for (Captured* captured : {first.get(), second.get()})
+    for (RawCapture* captured : {first.get(), second.get()})
         captured->graph.nodes.push_back(
             {kernel("add", {captured->capture.regions[1].address, theirs.address + low()}, 16), {1}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
@@ -194,7 +194,7 @@ TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
 
 TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
 {
-    for (Captured* captured : {first.get(), second.get()})
+    for (RawCapture* captured : {first.get(), second.get()})
         captured->graph.nodes.push_back(
             {kernel("add", {theirs.address + low(), captured->capture.regions[0].address}, 16), {1}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
@@ -208,7 +208,7 @@ TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
     for (const std::uint64_t word : {theirs.address.flat() + 16, large.address.flat() + (1 << 16) + 4}) {
         add_tail(word, word);
         EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("lies in no declared region"));
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
     }
 }

@@ -50,7 +50,7 @@ protected:
         expect_refused(HasSubstr(as));
         captures = before;
     }
-    Result<Classified> m_result = Classified{};
+    Result<Classification> m_result = Classification{};
 };
 
 TEST_F(Nodes, ACopyKeepsItsBoxAndFollowsBothRegions)

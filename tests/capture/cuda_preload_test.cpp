@@ -161,7 +161,7 @@ TEST_F(CudaFakePreload, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
     Cache::Impl& impl = *CacheAccess::impl(cache);
     const auto& backend = *DeviceAccess::impl(device)->device;
     const std::uint64_t room = std::max<std::uint64_t>(256ULL << 20U, backend.limits().memory / 100);
-    auto all_room = impl.preload.state.graphs.turn({{"model", "rank", "f"}, {}}, room, backend, {}, {});
+    auto all_room = impl.preload.state.graphs.claim({{"model", "rank", "f"}, {}}, room, backend, {}, {});
     ASSERT_TRUE(all_room);
     fake.reset();
     preload_by_name(cache, "t-*", device);
@@ -193,16 +193,16 @@ TEST_F(CudaFakePreload, RestsWhileAFirstCallIsUnderWay)
     };
     constexpr std::chrono::milliseconds k_rest{100};
     EXPECT_LT(rested(), k_rest) << "nobody calls";
-    std::optional<PreloadedGraphs::FirstCall> call{std::in_place, graphs};
+    std::optional<PreloadedGraphs::PreloadPause> call{std::in_place, graphs};
     EXPECT_GE(rested(), k_rest) << "not for ever: the call may wait for the outside";
     std::stop_source stop;
     stop.request_stop();
     EXPECT_LT(rested(stop.get_token()), k_rest);
 
-    auto turn = graphs.turn_for(7, key, backend);
+    auto claim = graphs.claim_for(7, key, backend);
     std::jthread taker{[&] { EXPECT_FALSE(graphs.take(7, key, backend)) << "nobody restored it"; }};
     while (rested() >= k_rest) std::this_thread::yield(); // the thread waits when it has no rest
-    turn.reset();
+    claim.reset();
     taker.join();
     EXPECT_GE(rested(), k_rest);
     call.reset();
@@ -214,9 +214,9 @@ TEST_F(CudaFakePreload, AGraphForOneFunctionIsNoOthers)
     PreloadedGraphs graphs;
     const auto& backend = *DeviceAccess::impl(device)->device;
     const cachefmt::EntryKey key{{"model", "rank", "f"}, {}};
-    const auto turn = graphs.turn_for(7, key, backend);
-    EXPECT_TRUE(turn);
-    EXPECT_FALSE(graphs.turn_for(7, key, backend)) << "it is under way";
+    const auto claim = graphs.claim_for(7, key, backend);
+    EXPECT_TRUE(claim);
+    EXPECT_FALSE(graphs.claim_for(7, key, backend)) << "it is under way";
     EXPECT_TRUE(graphs.has(7, key, backend));
     EXPECT_FALSE(graphs.has(8, key, backend));
     EXPECT_FALSE(graphs.take(8, key, backend)) << "and does not wait for it";
@@ -228,11 +228,12 @@ TEST_F(CudaFakePreload, AGraphForOneFunctionIsNoOthers)
 
 class PreloadRoom : public CudaFakePreload {
 protected:
-    [[nodiscard]] std::unique_ptr<PreloadedGraphs::Turn> turn(std::uint64_t mib, std::chrono::milliseconds patience,
-                                                              const std::stop_token& stop = {})
+    [[nodiscard]] std::unique_ptr<PreloadedGraphs::RestoreClaim> claim(std::uint64_t mib,
+                                                                       std::chrono::milliseconds patience,
+                                                                       const std::stop_token& stop = {})
     {
-        return graphs.turn({{"model", "rank", fmt::format("f{}", m_count++)}, {}}, mib << 20U,
-                           *DeviceAccess::impl(device)->device, std::chrono::steady_clock::now() + patience, stop);
+        return graphs.claim({{"model", "rank", fmt::format("f{}", m_count++)}, {}}, mib << 20U,
+                            *DeviceAccess::impl(device)->device, std::chrono::steady_clock::now() + patience, stop);
     }
 
     /// The limit in MiB: one percent of the device's memory, but at least 256.
@@ -253,29 +254,29 @@ private:
 TEST_F(PreloadRoom, IsForAllOfThemTogether)
 {
     const std::uint64_t part = room() / 5 * 2, rest = room() - 2 * part;
-    const auto first = turn(part, k_none), second = turn(part, k_none);
+    const auto first = claim(part, k_none), second = claim(part, k_none);
     EXPECT_TRUE(first);
     EXPECT_TRUE(second);
-    EXPECT_FALSE(turn(part, k_none));
-    EXPECT_TRUE(turn(rest, k_none)) << "which goes at once";
-    EXPECT_TRUE(turn(rest, k_none));
-    EXPECT_FALSE(turn(rest + 1, k_none));
-    EXPECT_FALSE(turn(room() + 1, k_long)) << "it never fits, so nobody waits";
+    EXPECT_FALSE(claim(part, k_none));
+    EXPECT_TRUE(claim(rest, k_none)) << "which goes at once";
+    EXPECT_TRUE(claim(rest, k_none));
+    EXPECT_FALSE(claim(rest + 1, k_none));
+    EXPECT_FALSE(claim(room() + 1, k_long)) << "it never fits, so nobody waits";
 }
 
 TEST_F(PreloadRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
 {
-    auto first = turn(room(), k_none);
+    auto first = claim(room(), k_none);
     ASSERT_TRUE(first);
     std::stop_source stop;
-    std::unique_ptr<PreloadedGraphs::Turn> stopped, later;
+    std::unique_ptr<PreloadedGraphs::RestoreClaim> stopped, later;
     {
-        const std::jthread one{[&] { stopped = turn(room(), k_long, stop.get_token()); }};
+        const std::jthread one{[&] { stopped = claim(room(), k_long, stop.get_token()); }};
         stop.request_stop();
     }
     EXPECT_FALSE(stopped);
     {
-        const std::jthread one{[&] { later = turn(room(), k_long); }};
+        const std::jthread one{[&] { later = claim(room(), k_long); }};
         std::this_thread::sleep_for(std::chrono::milliseconds{20}); // after this time the thread usually waits
         first.reset();
     }

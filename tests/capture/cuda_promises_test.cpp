@@ -132,7 +132,7 @@ protected:
 TEST_F(CudaPromises, PageLockedInputThatIsReadOnTheHostIsNoConstant)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             Buffer length = on_host(7);
             Function f = cache.wrap("reads", device, with_length(), adding_length());
@@ -146,7 +146,7 @@ TEST_F(CudaPromises, PageLockedInputThatIsReadOnTheHostIsNoConstant)
 
 TEST_F(CudaPromises, PageLockedInputThatDeviceCodeReadsIsReplayed)
 {
-    expect_recorded([this](Cache& cache, Seen& seen) {
+    expect_recorded([this](Cache& cache, CallResults& seen) {
         const Buffer y = filled(-1);
         Buffer x = on_host(7);
         Function f = cache.wrap("device_reads", device, spec(program), [&](Recorder& r) {
@@ -163,7 +163,7 @@ TEST_F(CudaPromises, PageLockedInputThatDeviceCodeReadsIsReplayed)
 TEST_F(CudaPromises, WhatTheCallableWritesIntoPageLockedMemoryIsNotLost)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1), log = on_host(0);
             Spec declared = spec(program);
             declared.states = {state("log", log)};
@@ -180,7 +180,7 @@ TEST_F(CudaPromises, WhatTheCallableWritesIntoPageLockedMemoryIsNotLost)
 TEST_F(CudaPromises, ManagedMemoryThatIsReadOnTheHostIsRefusedBeforeAnythingIsCaptured)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             CUdeviceptr managed = 0;
             Driver::check(driver.call<decltype(&cuMemAllocManaged)>("cuMemAllocManaged")(&managed, k_bytes,
@@ -204,7 +204,7 @@ TEST_F(CudaPromises, ManagedMemoryThatIsReadOnTheHostIsRefusedBeforeAnythingIsCa
 TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOfHisGraph)
 {
     expect_native(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             Stream one = device.stream(), other = device.stream();
             Buffer x = words(5);
             const Buffer y = filled(-1), counter = filled(0);
@@ -255,7 +255,7 @@ TEST_F(CudaPromises, AFirstRunInTheCallersCaptureMayAllocate)
 TEST_F(CudaPromises, TheFirstCallOfAllMayBeInsideTheCallersCapture)
 {
     expect_native(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             Stream stream = device.stream();
             const Buffer x = words(5), y = filled(-1), counter = filled(0);
             Function f = advance(cache, "captured_first", counter);
@@ -278,7 +278,7 @@ TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
     for (const CUstream legacy : {CUstream{nullptr}, CU_STREAM_LEGACY}) // NOLINT: the header's cast
         for (const bool is_kernel : {false, true})
             expect_refused(
-                [this, legacy, is_kernel](Cache& cache, Seen& seen) {
+                [this, legacy, is_kernel](Cache& cache, CallResults& seen) {
                     const auto copy_in = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
                     const OwnCode code{driver};
                     const Buffer x = words(5), y = filled(-1), counter = filled(0);
@@ -297,7 +297,7 @@ TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
 TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const auto copy_now = driver.call<decltype(&cuMemcpy)>("cuMemcpy");
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("copies", device, spec(program), [&](Recorder& r) {
@@ -311,7 +311,7 @@ TEST_F(CudaPromises, ASynchronousCopyInsideTheCallableIsRefusedAndHarmsNobody)
 TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const OwnCode code{driver};
             const Buffer x = words(5), y = filled(-1), counter = filled(0);
             Stream stream = device.stream();
@@ -332,7 +332,7 @@ TEST_F(CudaPromises, ATableOfPointersIsRefused)
 {
     for (const bool is_declared : {true, false})
         expect_refused(
-            [this, is_declared](Cache& cache, Seen& seen) {
+            [this, is_declared](Cache& cache, CallResults& seen) {
                 const Buffer x = words(5), y = filled(-1), hidden = filled(0);
                 const Buffer& target = is_declared ? x : hidden;
                 const Buffer table = device.upload<std::uint64_t>(std::vector{target.memory().address.flat()});
@@ -383,7 +383,7 @@ TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
 {
     for (const char* const variable : {"factor", "offset"})
         expect_refused(
-            [this, variable](Cache& cache, Seen& seen) {
+            [this, variable](Cache& cache, CallResults& seen) {
                 const OwnCode code{driver};
                 const Buffer x = words(5), y = filled(-1);
                 Function f = cache.wrap(variable, device, own_spec(), copying(code));
@@ -398,7 +398,7 @@ TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
 TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
 {
     for (const char* const frozen : {"offset", "*"})
-        expect_recorded([this, frozen](Cache& cache, Seen& seen) {
+        expect_recorded([this, frozen](Cache& cache, CallResults& seen) {
             const OwnCode code{driver};
             write(code, "offset", 7);
             const Buffer y = filled(-1);
@@ -468,7 +468,7 @@ TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
 TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const OwnCode code{driver};
             const Buffer y = filled(-1);
             const CUdeviceptr factor = address_of(code, "factor");

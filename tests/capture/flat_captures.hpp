@@ -80,7 +80,7 @@ protected:
         for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
             capture->graph.nodes.push_back(node);
     }
-    [[nodiscard]] Result<Classified> classified() const { return classify(interface, captures); }
+    [[nodiscard]] Result<Classification> classified() const { return classify(interface, captures); }
     [[nodiscard]] std::vector<cachefmt::Slot> slots()
     {
         auto result = classified();

@@ -233,9 +233,9 @@ private:
     bool m_does_nothing;
 };
 
-class FlatDevice final : public backends::Device, private backends::Compiler, private backends::Recording {
+class FlatDevice final : public backends::Device, private backends::Compiler, private backends::DeviceRecording {
 public:
-    FlatDevice() : Recording(static_cast<Device&>(*this))
+    FlatDevice() : DeviceRecording(static_cast<Device&>(*this))
     {
         m_limits.flat_addresses = true;
         m_limits.memory_alignment = 1;
@@ -248,7 +248,7 @@ public:
     [[nodiscard]] std::string backend() const override { return "flat"; }
     [[nodiscard]] std::string name() const override { return "flat"; }
     [[nodiscard]] backends::Compiler& compiler() override { return *this; }
-    [[nodiscard]] backends::Recording& recording() override { return *this; }
+    [[nodiscard]] backends::DeviceRecording& recording() override { return *this; }
     [[nodiscard]] std::uint16_t ordinal() const noexcept override { return 0; }
     [[nodiscard]] const backends::DeviceLimits& limits() const noexcept override { return m_limits; }
     [[nodiscard]] std::vector<cachefmt::Fact> facts() const override { return {}; }

@@ -65,9 +65,9 @@ protected:
         const Runnable runnable{name, interface, callable, on, streams};
         const std::shared_ptr<backends::Stream> stream = *device->create_stream();
         ScratchPool scratch{device, ScratchPool::Kind::memory};
-        Subject subject{name, interface, device, run_once(runnable)};
-        subject.others = others;
-        RecordingSession session{std::move(subject), frame, modules, record_options};
+        CaptureTarget target{name, interface, device, run_once(runnable)};
+        target.others = others;
+        RecordingSession session{std::move(target), frame, modules, record_options};
         if (auto prepared = session.prepare(); !prepared) return std::unexpected(prepared.error());
         if (auto begun = session.begin_answer(stream); !begun) return std::unexpected(begun.error());
         RunContext context;
@@ -152,7 +152,7 @@ protected:
     replay::ModuleCache modules;
     Phases phases;
     RecordOptions record_options;
-    std::vector<NamedMemory> others;     ///< passed as Subject::others
+    std::vector<NamedMemory> others;     ///< passed as CaptureTarget::others
     std::function<void()> before_asking; ///< runs after the answer was enqueued, and before the wait for it
     std::function<void()> after_answer;  ///< runs after the answer has ended, and before the recording
     bool is_abandoned = false;

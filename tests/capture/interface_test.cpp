@@ -71,18 +71,18 @@ TEST_F(ArgumentsTest, AStateThatIsBoundElsewhereReachesTheNextCall)
 TEST_F(ArgumentsTest, ACallSaysWhatMayDifferFromAnother)
 {
     ASSERT_EQ(refusal(reader.read(plain, frame)), "");
-    const std::uint64_t number = reader.others().number;
+    const std::uint64_t number = reader.changed_tensors().number;
     EXPECT_NE(number, 0U);
-    EXPECT_THAT(reader.others().given, testing::ElementsAre(0));
+    EXPECT_THAT(reader.changed_tensors().given, testing::ElementsAre(0));
     ASSERT_EQ(
         refusal(reader.read(std::vector<Arg>{{"x", at(0x8000)}, {"w", at(0x7000, 64)}, {"n", std::int32_t{1}}}, frame)),
         "");
-    EXPECT_THAT(reader.others().given, testing::ElementsAre(0, 2));
-    EXPECT_EQ(reader.others().number, number);
+    EXPECT_THAT(reader.changed_tensors().given, testing::ElementsAre(0, 2));
+    EXPECT_EQ(reader.changed_tensors().number, number);
     reader.bind_state(1, at(0x5000, 64));
     ASSERT_EQ(refusal(reader.read(plain, frame)), "");
-    EXPECT_NE(reader.others().number, number);
-    EXPECT_THAT(reader.others().given, testing::ElementsAre(0));
+    EXPECT_NE(reader.changed_tensors().number, number);
+    EXPECT_THAT(reader.changed_tensors().given, testing::ElementsAre(0));
 }
 
 TEST_F(ArgumentsTest, AStateWithoutMemoryMustBeGiven)

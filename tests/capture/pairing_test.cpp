@@ -13,12 +13,12 @@ protected:
         const Callable none;
         StreamPool streams{device};
         const std::shared_ptr<backends::Device> on = device;
-        const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
-        auto stored = capture_for_others(subject, frame, header().key, capture);
+        const CaptureTarget target{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
+        auto stored = capture_for_others(target, frame, header().key, capture);
         return stored ? decode_capture(encode(*stored)) : stored;
     }
     /// Writes the capture to a file, as another process does, and frees its memory.
-    [[nodiscard]] StoredCapture written_and_gone(Captured& capture)
+    [[nodiscard]] StoredCapture written_and_gone(RawCapture& capture)
     {
         auto stored = written(capture.capture);
         EXPECT_TRUE(stored) << stored.error().message;
@@ -31,11 +31,11 @@ protected:
         const Callable none;
         StreamPool streams{device};
         const std::shared_ptr<backends::Device> on = device;
-        const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
-        return adopt(subject, frame, header(), first->capture, nullptr, {.stored = &stored}, modules, phases);
+        const CaptureTarget target{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
+        return adopt(target, frame, header(), first->capture, nullptr, {.stored = &stored}, modules, phases);
     }
     /// Adds `word` as a parameter of the second kernel, which does not read it.
-    static void add_word(Captured& captured, std::uint64_t word)
+    static void add_word(RawCapture& captured, std::uint64_t word)
     {
         append(std::get<backends::RawKernel>(captured.graph.nodes[1].work).params.emplace_back().value, word);
     }
@@ -106,7 +106,7 @@ TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
 {
     const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
     const std::uint64_t before = frame.memory[0].address.flat() - 64;
-    for (Captured* one : {first.get(), same.get()}) {
+    for (RawCapture* one : {first.get(), same.get()}) {
         one->graph.nodes.erase(one->graph.nodes.begin()); // removes the kernel that reads x
         one->graph.nodes[0].dependencies.clear();
         append(std::get<backends::RawKernel>(one->graph.nodes[0].work).params.emplace_back().value, before);
@@ -121,12 +121,12 @@ TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
 TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
 {
     for (const std::uint64_t beyond : {std::uint64_t{4096}, std::uint64_t{1} << 33U}) {
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             add_word(*captured, captured->capture.regions[0].address.flat() + beyond);
         const auto stored = take(written(second->capture));
         expect_refused(paired(stored), ErrorCode::not_recordable,
                        AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("went as far as 'x'")));
-        for (Captured* captured : {first.get(), second.get()})
+        for (RawCapture* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
     }
 }
@@ -195,7 +195,7 @@ protected:
     void capture(const std::string& name)
     {
         const auto make_one = [&](const std::vector<MemoryRef>& at) {
-            auto result = std::make_unique<Captured>();
+            auto result = std::make_unique<RawCapture>();
             backends::RawKernel work = kernel(name, {at[2].address, at[0].address}, count);
             append(work.params.emplace_back().value, at[1].address.flat());
             result->graph.nodes.push_back({work, {}});

@@ -96,13 +96,13 @@ TEST_F(PlanTest, AMissSaysWhatTheNearestVariantHasOtherwise)
     all->push_back(on_disk(header(far)));
     all->push_back(on_disk(header(guards("1.9"))));
     all->push_back(damaged());
-    const Judgement judgement = plan().judgement;
-    EXPECT_EQ(judgement.variants, 2U) << "that could be read";
-    EXPECT_EQ(judgement.nearest, cachefmt::guards_digest(guards("1.9")));
-    ASSERT_EQ(judgement.differences.size(), 1U);
-    EXPECT_EQ(judgement.differences[0].fact, "driver.version");
-    EXPECT_GT(judgement.agree, 1U);
-    EXPECT_EQ(judgement.word, "driver.version");
+    const MissAnalysis analysis = plan().analysis;
+    EXPECT_EQ(analysis.variants, 2U) << "that could be read";
+    EXPECT_EQ(analysis.nearest, cachefmt::guards_digest(guards("1.9")));
+    ASSERT_EQ(analysis.differences.size(), 1U);
+    EXPECT_EQ(analysis.differences[0].fact, "driver.version");
+    EXPECT_GT(analysis.agree, 1U);
+    EXPECT_EQ(analysis.word, "driver.version");
 }
 
 TEST_F(PlanTest, OfTwoThatAreEquallyNearTheMostRecentIsNamed)
@@ -112,25 +112,25 @@ TEST_F(PlanTest, OfTwoThatAreEquallyNearTheMostRecentIsNamed)
     newer.last_used = older.last_used + std::chrono::hours(1);
     for (const bool swapped : {false, true}) {
         all = std::vector{swapped ? newer : older, swapped ? older : newer};
-        EXPECT_EQ(plan().judgement.nearest, cachefmt::guards_digest(guards("1.9")));
+        EXPECT_EQ(plan().analysis.nearest, cachefmt::guards_digest(guards("1.9")));
     }
 }
 
 TEST_F(PlanTest, AReasonForStatisticsIsOneOfFewWords)
 {
-    EXPECT_EQ(plan().judgement.word, "no_entry");
+    EXPECT_EQ(plan().analysis.word, "no_entry");
     all->push_back(damaged());
-    EXPECT_EQ(plan().judgement.word, "unreadable");
+    EXPECT_EQ(plan().analysis.word, "unreadable");
     now.facts.push_back({"env.MY_OWN_VARIABLE", "1", Role::must_match});
     all = std::vector{on_disk(header(guards()))};
-    EXPECT_EQ(plan().judgement.word, "env") << "names that users give would make too many";
+    EXPECT_EQ(plan().analysis.word, "env") << "names that users give would make too many";
     now = guards();
     now.tensors[0].sizes = {8};
-    EXPECT_EQ(plan().judgement.word, "input");
+    EXPECT_EQ(plan().analysis.word, "input");
     exact = header(now, EntryKind::tombstone);
-    EXPECT_EQ(plan().judgement.word, "recompiled");
+    EXPECT_EQ(plan().analysis.word, "recompiled");
     policy = Policy::refresh;
-    EXPECT_EQ(plan().judgement.word, "refresh");
+    EXPECT_EQ(plan().analysis.word, "refresh");
 }
 
 TEST_F(PlanTest, RunsItAsItIsWhereNothingMayBeRecorded)

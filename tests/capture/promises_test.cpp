@@ -14,7 +14,7 @@ class Promises : public DevicePromise {};
 TEST_F(Promises, WorkThatAdvancesUndeclaredMemoryAdvancesItOncePerCall)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1), counter = filled(0);
             Function f = cache.wrap("advance", device, spec(program), [&](Recorder& r) {
                 add(r, r["y"], r["x"], counter);
@@ -27,7 +27,7 @@ TEST_F(Promises, WorkThatAdvancesUndeclaredMemoryAdvancesItOncePerCall)
 
 TEST_F(Promises, ADeclaredStateAdvancesOncePerCall)
 {
-    expect_recorded([this](Cache& cache, Seen& seen) {
+    expect_recorded([this](Cache& cache, CallResults& seen) {
         const Buffer x = words(5), y = filled(-1), counter = filled(0);
         Spec declared = spec(program);
         declared.states = {state("counter", counter)};
@@ -42,7 +42,7 @@ TEST_F(Promises, ADeclaredStateAdvancesOncePerCall)
 TEST_F(Promises, AStateThatTheFirstCallInitialisesStaysInitialised)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1), table = filled(0);
             Spec declared = spec(program);
             declared.states = {state("table", table)};
@@ -62,7 +62,7 @@ TEST_F(Promises, AStateThatTheFirstCallInitialisesStaysInitialised)
 TEST_F(Promises, ARingThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             const std::array<Buffer, 3> ring{filled(1), filled(10), filled(100)};
             Spec declared = spec(program);
@@ -84,7 +84,7 @@ TEST_F(Promises, AnOffsetThatIsKeptOnTheHostGivesItsFirstCallTheNativeResult)
 {
     for (const std::int32_t period : {2, 1'000'000})
         expect_refused(
-            [this, period](Cache& cache, Seen& seen) {
+            [this, period](Cache& cache, CallResults& seen) {
                 const Buffer x = words(5), y = filled(-1);
                 std::int32_t offset = 0;
                 Function f = cache.wrap("offset" + std::to_string(period), device, spec(program), [&](Recorder& r) {
@@ -101,7 +101,7 @@ TEST_F(Promises, AConditionThatOnlySomeValuesMeetIsNoConstant)
 {
     for (const bool is_large : {false, true})
         expect_refused(
-            [this, is_large](Cache& cache, Seen& seen) {
+            [this, is_large](Cache& cache, CallResults& seen) {
                 const Buffer x = words(5), y = filled(-1), total = filled(0);
                 Spec declared = spec(program);
                 declared.states = {state("total", total)};
@@ -122,7 +122,7 @@ TEST_F(Promises, AConditionThatOnlySomeValuesMeetIsNoConstant)
 TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(1);
             Spec declared = spec(program);
             declared.outputs.clear();
@@ -144,8 +144,8 @@ TEST_F(Promises, AFactorThatIsZeroChoosesAnotherWayAndIsRefused)
 TEST_F(Promises, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOtherwise)
 {
     constexpr std::uint64_t k_behind = 256; // distance in bytes
-    const Seen later = expect_native(
-        [this](Cache& cache, Seen& seen) {
+    const CallResults later = expect_native(
+        [this](Cache& cache, CallResults& seen) {
             const Buffer memory = words(0, k_count + k_behind / 4);
             const Address start = memory.memory().address;
             Function f = cache.wrap("in_place", device, spec(program), [&](Recorder& r) {
@@ -169,7 +169,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
 {
     constexpr const char* k_mode = "WARMGRAPH_TEST_MODE";
     const auto scene = [this](const std::string& modes) {
-        return [this, modes](Cache& cache, Seen& seen) {
+        return [this, modes](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             Spec declared = spec(program);
             declared.environment = {k_mode};
@@ -183,7 +183,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
             }
         };
     };
-    const Seen later =
+    const CallResults later =
         expect_native(scene("ababb"), ElementsAre("recorded", "recorded", "replayed", "replayed", "replayed"));
     EXPECT_THAT(later.outcomes, Each("replayed"));
     for (const std::string mode : {"a", "b"}) // stands for another process, which uses only one mode
@@ -195,7 +195,7 @@ TEST_F(Promises, AnEnvironmentVariableIsReadAtEveryCall)
 TEST_F(Promises, AProgramThatTheSpecDoesNotNameIsRefused)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             Spec declared = spec(program);
             declared.code.clear();
@@ -218,7 +218,7 @@ protected:
     /// The function y = x * FACTOR, called four times. The program is made anew for it.
     [[nodiscard]] Scene scaled(const std::string& options)
     {
-        return [this, options](Cache& cache, Seen& seen) {
+        return [this, options](Cache& cache, CallResults& seen) {
             const Program with_header = device.program("with_header", k_program_with_header, options);
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("scaled", device, spec(with_header), [&](Recorder& r) {

@@ -1,4 +1,4 @@
-// A driver call fails in one of the three steps (answer, look, attempt). The caller gets the answer once, nothing
+// A driver call fails in one of the three steps (answer, observe, attempt). The caller gets the answer once, nothing
 // leaks, and the next calls are right.
 #include <algorithm>
 #include <set>

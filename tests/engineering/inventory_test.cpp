@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Compiled {
+struct CompiledFile {
     std::string target;
     std::string command;
 };
@@ -36,10 +36,10 @@ std::vector<fs::path> sources_of(const fs::path& file)
 
 // The compiled files by the path of their source, relative to the repository. Some sources are built into several
 // targets.
-std::multimap<std::string, Compiled> compiled_files()
+std::multimap<std::string, CompiledFile> compiled_files()
 {
     std::ifstream file(fs::path(WARMGRAPH_BINARY_DIR) / "compile_commands.json");
-    std::multimap<std::string, Compiled> compiled;
+    std::multimap<std::string, CompiledFile> compiled;
     // The target is found in "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o", because the key "output"
     // needs CMake 3.26.
     const std::regex target(R"re( -o \S*CMakeFiles/([^/ ]+)\.dir/)re");
@@ -48,7 +48,7 @@ std::multimap<std::string, Compiled> compiled_files()
         const auto line = command.at("command").get<std::string>();
         if (!std::regex_search(line, match, target)) continue;
         for (const fs::path& source : sources_of(command.at("file").get<std::string>()))
-            compiled.emplace(source.lexically_relative(source_dir()).string(), Compiled{match.str(1), line});
+            compiled.emplace(source.lexically_relative(source_dir()).string(), CompiledFile{match.str(1), line});
     }
     return compiled;
 }
@@ -87,7 +87,10 @@ bool runs(const std::vector<Registered>& tests, const std::string& target)
 
 /// Files that need a GPU are only checked for their syntax here (tests/support/check_syntax); `./dev gpu-test` runs
 /// them.
-bool needs_gpu(const Compiled& compiled) { return compiled.command.find("-DWARMGRAPH_NEEDS_GPU") != std::string::npos; }
+bool needs_gpu(const CompiledFile& compiled)
+{
+    return compiled.command.find("-DWARMGRAPH_NEEDS_GPU") != std::string::npos;
+}
 
 /// Whether the file tests one of CUDA's libraries. Such a file is left out when the header of the library is missing.
 bool needs_library(const fs::path& file)
@@ -98,7 +101,7 @@ bool needs_library(const fs::path& file)
 }
 
 /// Fuzz targets. In sanitizer builds, warmgraph_fuzz makes the program and its test in one call.
-bool is_fuzz_target(const Compiled& compiled) { return compiled.target.starts_with("fuzz_"); }
+bool is_fuzz_target(const CompiledFile& compiled) { return compiled.target.starts_with("fuzz_"); }
 
 std::vector<fs::path> test_sources()
 {

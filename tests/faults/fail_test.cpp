@@ -32,7 +32,7 @@ protected:
         how.nth = nth;
         how.for_ever = for_ever;
         how.error = failing.errors[nth % failing.errors.size()];
-        const Ended ended = run(failing.action, how);
+        const ProcessResult ended = run(failing.action, how);
         SCOPED_TRACE(fmt::format("{} {} {}", interfered_with(), how.does == "short" ? "" : ::strerror(how.error),
                                  for_ever ? "for ever" : "once"));
         const bool injected = m_report->injected > 0;

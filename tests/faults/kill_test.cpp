@@ -33,7 +33,7 @@ TEST_P(KilledAfterEach, FileOperationItLeavesAUsableCache)
             start_warm();
         else
             start_anew();
-        const Ended killed = run(moment.action, {.does = "kill", .nth = nth});
+        const ProcessResult killed = run(moment.action, {.does = "kill", .nth = nth});
         SCOPED_TRACE("killed after " + interfered_with());
         if (m_report->injected == 0) {
             EXPECT_EQ(killed.status, 0) << killed.errors;
@@ -78,7 +78,7 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
         const auto after = std::chrono::nanoseconds(random() % static_cast<std::uint64_t>(window.count()));
         std::this_thread::sleep_for(after);
         static_cast<void>(::kill(child, SIGKILL)); // fails if the child has already ended
-        const Ended ended = wait_for(child);
+        const ProcessResult ended = wait_for(child);
         SCOPED_TRACE(fmt::format("{} killed after {} us", action, after.count() / 1000));
         ASSERT_TRUE(ended.status == 0 || ended.status == 1000 + SIGKILL) << ended.status << ended.errors;
         killed += ended.status == 0 ? 0 : 1;

@@ -51,13 +51,13 @@ protected:
     void expect_off(const std::string& why, unsigned user = 0)
     {
         const auto before = snapshot(m_place);
-        const Ended ended = run("run", {}, user);
+        const ProcessResult ended = run("run", {}, user);
         EXPECT_EQ(ended.status, 0) << ended.errors;
         EXPECT_TRUE(ended.says("eager eager")) << ended.output;
         EXPECT_TRUE(ended.says(why)) << ended.output;
         EXPECT_EQ(snapshot(m_place), before);
     }
-    void expect_hits(const Ended& ended)
+    void expect_hits(const ProcessResult& ended)
     {
         EXPECT_EQ(ended.status, 0) << ended.errors;
         EXPECT_TRUE(ended.says("replayed replayed")) << ended.output << ended.errors;
@@ -145,7 +145,7 @@ TEST_F(OddFolders, OnAReadOnlyFileSystemGiveTheirHits)
         const char* const path = m_place.c_str();
         if (::mount(path, path, nullptr, MS_BIND, nullptr) != 0) return 77;
         if (::mount(nullptr, path, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) return 77;
-        const Ended ended = run();
+        const ProcessResult ended = run();
         return ended.status == 0 && ended.says("replayed replayed") ? 0 : 1;
     });
     const int status = child.wait();
@@ -218,7 +218,7 @@ TEST_F(OddFolders, WithOddThingsInTheirFilesPlacesAreUsedAllTheSame)
             start_warm();
             fs::remove(m_root / name);
             put(m_root / name);
-            const Ended ended = run();
+            const ProcessResult ended = run();
             EXPECT_EQ(ended.status, 0) << ended.errors;
             if (name == "CACHEDIR.TAG") { // the folder has no tag, so it may belong to other programs
                 EXPECT_TRUE(ended.says("eager eager")) << ended.output;
@@ -234,7 +234,7 @@ TEST_F(OddFolders, ThatAreRemovedMeanwhileAreMadeAgain)
 {
     for (const bool is_warm : {false, true}) {
         if (!is_warm) start_anew();
-        const Ended ended = run("removed");
+        const ProcessResult ended = run("removed");
         EXPECT_EQ(ended.status, 0) << ended.errors;
         EXPECT_FALSE(ended.says("eager")) << ended.output;
         expect_usable();

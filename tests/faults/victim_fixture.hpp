@@ -26,7 +26,7 @@ struct Interference {
     int error = 0;
 };
 
-struct Ended {
+struct ProcessResult {
     int status = 0; ///< the exit status, or 1000 + the number of the signal
     std::string output, errors;
 
@@ -76,14 +76,14 @@ protected:
         if (failed != 0) throw std::runtime_error("the victim does not start");
         return child;
     }
-    [[nodiscard]] Ended wait_for(pid_t child) const
+    [[nodiscard]] ProcessResult wait_for(pid_t child) const
     {
         int status = 0;
         while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
         return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text_of(m_dir.path() / "out"),
                 text_of(m_dir.path() / "err")};
     }
-    Ended run(const std::string& action = "run", const Interference& how = {}, unsigned user = 0)
+    ProcessResult run(const std::string& action = "run", const Interference& how = {}, unsigned user = 0)
     {
         return wait_for(start(action, how, user));
     }
@@ -128,13 +128,13 @@ protected:
     /// one replays.
     void expect_usable()
     {
-        const Ended next = run();
+        const ProcessResult next = run();
         EXPECT_EQ(next.status, 0) << next.errors;
         EXPECT_FALSE(next.says("eager")) << next.output << next.errors;
         EXPECT_TRUE(temporaries().empty()) << temporaries().front();
         const auto damages = take(open({.access = store::StoreMode::read_only})->check());
         for (const auto& damage : damages) ADD_FAILURE() << damage.path << ": " << damage.error.message;
-        const Ended last = run("read_only");
+        const ProcessResult last = run("read_only");
         EXPECT_TRUE(last.says("replayed replayed")) << last.output << last.errors;
     }
     [[nodiscard]] std::string interfered_with() const

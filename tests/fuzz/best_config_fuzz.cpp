@@ -13,17 +13,18 @@ using namespace warmgraph;
 /// it is within them.
 void check_judged(const autotune::BestConfig& best)
 {
-    autotune::Wanted wanted{best.kernel, best.key, {autotune::test::sample_candidates(), {{"LANES", {1, 2, 4}}}}};
+    autotune::ConfigRequest wanted{
+        best.kernel, best.key, {autotune::test::sample_candidates(), {{"LANES", {1, 2, 4}}}}};
     wanted.driver = best.driver;
-    for (const auto search : {autotune::Search::enumerate, autotune::Search::coordinate_descent}) {
+    for (const auto search : {autotune::SearchMethod::enumerate, autotune::SearchMethod::coordinate_descent}) {
         wanted.search = search;
         const auto judged = autotune::judge(best, wanted);
-        if (judged.use == autotune::Judgement::Use::none) {
+        if (judged.use == autotune::WinnerVerdict::Use::none) {
             fuzz::require(!judged.why_not.empty(), "a miss says why");
             continue;
         }
         const bool is_descended = best.found_by == autotune::FoundBy::coordinate_descent;
-        fuzz::require(is_descended ? search == autotune::Search::coordinate_descent &&
+        fuzz::require(is_descended ? search == autotune::SearchMethod::coordinate_descent &&
                                          autotune::why_outside(wanted.space, best.config).empty()
                                    : autotune::matches(wanted.space, best.config) == 1,
                       "what is used was declared");

@@ -5,14 +5,14 @@
 #include "assemble_bundle.hpp"
 #include "fuzz.hpp"
 #include "memory_tier.hpp"
-#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/autotune/config_library.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/bundle/artifact_compatibility.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/bundle/transfer.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/store.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -57,8 +57,8 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
 /// Reads objects as the libraries do. Each object that a tier lists must be readable under its name, or be refused.
 void check_artifacts(bundle::BundleTier& tier)
 {
-    const autotune::Library tuned(tier);
-    const profile::Library profiles(tier);
+    const autotune::ConfigLibrary tuned(tier);
+    const profile::ProfileLibrary profiles(tier);
     for (const store::ArtifactKind kind : store::kinds_with_files()) {
         const auto names = tier.list({kind});
         fuzz::require(names.has_value(), "a bundle can be listed");

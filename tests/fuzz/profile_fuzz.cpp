@@ -28,7 +28,7 @@ void check_learnt(const profile::Profile& read)
 {
     const auto calls = profile::total(read);
     for (const auto& seen : profile::dimensions_of(calls)) {
-        const profile::Wish wish{{seen.dimension}, 4, 8};
+        const profile::BucketRequest wish{{seen.dimension}, 4, 8};
         const auto buckets = profile::learn(seen.sizes, wish);
         fuzz::require(buckets.size() <= 4 && std::ranges::is_sorted(buckets), "at most as many as were asked for");
         for (const std::int64_t bucket : buckets) fuzz::require(bucket > 0 && bucket % 8 == 0, "multiples");

@@ -81,11 +81,11 @@ struct Place {
             r.stream().copy(r["y"], sum, k_bytes);
         });
     }
-    struct Called {
+    struct CallResult {
         Outcome outcome = Outcome::eager;
         bool is_right = false; ///< whether the result is right
     };
-    Called call(Function& function, float first)
+    CallResult call(Function& function, float first)
     {
         x.write(counting(first));
         const Outcome outcome = function({{"x", x}, {"y", y}});

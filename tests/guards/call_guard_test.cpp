@@ -233,8 +233,8 @@ TEST(CallGuard, TensorsThatAreAsInTheLastAcceptedCallAreNotLookedAt)
 TEST(CallGuard, AnotherNumberOrOtherGivenTensorsAreALookAtAllOfThem)
 {
     const std::vector<std::size_t> given{0, 2}, others{0, 1}, fewer{0}, swapped{2, 0};
-    for (const Others& now :
-         std::vector<Others>{{6, given}, {5, others}, {5, fewer}, {5, swapped}, {5, {}}, {0, given}, {}}) {
+    for (const ChangedTensors& now :
+         std::vector<ChangedTensors>{{6, given}, {5, others}, {5, fewer}, {5, swapped}, {5, {}}, {0, given}, {}}) {
         Recorded r;
         ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
         std::vector<TensorArg> call = r.tensors;

@@ -23,15 +23,15 @@ protected:
     Fact& fact(const std::string& name) { return *std::ranges::find(recorded, name, &Fact::name); }
 
     std::map<std::string, std::string> variables{{"MODE", "fast"}};
-    guards::Here here{{{"backend", "opencl", Role::must_match}, {"device.units", "4", Role::must_match}},
-                      "toy",
-                      "decode",
-                      "world1global_rank0",
-                      {{"layers", "12"}},
-                      [this](const char* name) -> std::optional<std::string> {
-                          const auto found = variables.find(name);
-                          return found != variables.end() ? std::optional{found->second} : std::nullopt;
-                      }};
+    guards::ProcessFacts here{{{"backend", "opencl", Role::must_match}, {"device.units", "4", Role::must_match}},
+                              "toy",
+                              "decode",
+                              "world1global_rank0",
+                              {{"layers", "12"}},
+                              [this](const char* name) -> std::optional<std::string> {
+                                  const auto found = variables.find(name);
+                                  return found != variables.end() ? std::optional{found->second} : std::nullopt;
+                              }};
     std::vector<Fact> recorded{{"backend", "opencl", Role::must_match},
                                {"device.units", "4", Role::must_match},
                                {"entry.format", std::to_string(cachefmt::k_format_version), Role::must_match},

@@ -10,7 +10,7 @@ namespace {
 
 using Sizes_ = std::vector<std::int64_t>;
 
-Wish wish(std::uint32_t most, std::int64_t multiple_of = 1) { return {{{"tokens", 0}}, most, multiple_of}; }
+BucketRequest wish(std::uint32_t most, std::int64_t multiple_of = 1) { return {{{"tokens", 0}}, most, multiple_of}; }
 
 TEST(Learn, OneBucketIsTheLargestSize) { EXPECT_THAT(learn({{3, 9}, {7, 1}}, wish(1)), ElementsAre(7)); }
 

@@ -4,7 +4,7 @@
 
 #include "cache/cache_impl.hpp"
 #include "profile_fixture.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::test::function_test {
 namespace {
@@ -100,7 +100,7 @@ TEST_F(Profiled, TheFirstStartLearnsAndRecordsTheSecondReplays)
         Cache cache{options()};
         Function f = wrap(cache, spec_of({learnt(3)}));
         for (const std::int64_t size : sizes) {
-            const Called called = call(f, size);
+            const CallResult called = call(f, size);
             EXPECT_EQ(called.outcome, Outcome::eager) << "there are no buckets yet";
             EXPECT_TRUE(called.is_right);
         }
@@ -119,7 +119,7 @@ TEST_F(Profiled, TheFirstStartLearnsAndRecordsTheSecondReplays)
     Cache cache{options(Policy::require_hit)};
     Function f = wrap(cache, spec_of({learnt(3)}));
     for (const std::int64_t size : sizes) {
-        const Called called = call(f, size);
+        const CallResult called = call(f, size);
         EXPECT_EQ(called.outcome, Outcome::replayed);
         EXPECT_TRUE(called.is_right);
     }
@@ -221,7 +221,7 @@ TEST_F(Profiled, DamageCostsWhatWasLearntAndNothingElse)
     std::ofstream(profiles()[0]) << R"({"format": 1, "parts": "nonsense"})";
     Cache cache{options()};
     Function f = wrap(cache, spec_of({learnt(2)}));
-    const Called called = call(f, 4);
+    const CallResult called = call(f, 4);
     EXPECT_EQ(called.outcome, Outcome::eager) << "nothing is learnt yet";
     EXPECT_TRUE(called.is_right);
     EXPECT_GE(cache.statistics().cache_faults, 1U);

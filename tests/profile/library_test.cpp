@@ -4,7 +4,7 @@
 #include "../store/artifact_folder.hpp"
 #include "../store/memory_tier.hpp"
 #include "sample_profile.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::profile::library_test {
 namespace {
@@ -17,13 +17,13 @@ using test::sample_profile;
 class ProfileFolder : public warmgraph::test::ArtifactFolder {
 protected:
     ProfileFolder() : ArtifactFolder("profile") {}
-    [[nodiscard]] static Library library_of(store::LocalStore& store)
+    [[nodiscard]] static ProfileLibrary library_of(store::LocalStore& store)
     {
-        return Library{store.tier(),
-                       [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }};
+        return ProfileLibrary{store.tier(),
+                              [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }};
     }
 
-    Library m_library = library_of(*m_store);
+    ProfileLibrary m_library = library_of(*m_store);
     Profile m_profile = sample_profile();
 };
 
@@ -51,7 +51,7 @@ TEST_F(ProfileFolder, WritersAtOnceLoseNothing)
     for (int writer = 0; writer < k_writers; ++writer)
         writers.emplace_back([&, writer] {
             const auto store = open();
-            const Library library = library_of(*store);
+            const ProfileLibrary library = library_of(*store);
             Profile own = empty_profile();
             for (int round = 0; round < k_rounds; ++round) {
                 count(own.parts[std::to_string(writer)], prompt_of(round));
@@ -116,7 +116,7 @@ TEST_F(ProfileFolder, AFolderThatIsReadIsNotWritten)
 {
     ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
     const auto reader = open({.access = store::StoreMode::read_only});
-    const Library library = library_of(*reader);
+    const ProfileLibrary library = library_of(*reader);
     EXPECT_EQ(*library.find(m_profile.key).value(), m_profile);
     EXPECT_TRUE(failed_with(library.merge(m_profile), ErrorCode::permission_denied));
 }
@@ -140,7 +140,7 @@ TEST_F(ProfileFolder, IsNoFindingOfACheckAndIsClearedAlone)
 TEST(ProfileTier, AnyTierWillDo)
 {
     warmgraph::test::MemoryTier tier;
-    const Library library{tier};
+    const ProfileLibrary library{tier};
     ASSERT_TRUE(succeeded(library.merge(sample_profile())));
     EXPECT_EQ(*library.find(sample_profile().key).value(), sample_profile());
     const auto names = take(tier.list({.kind = store::ArtifactKind::profiles}));

@@ -34,7 +34,7 @@ TEST_F(Padded, ToGivenBucketsRecordsOneVariantEach)
     Cache cache{options()};
     Function f = wrap(cache, spec_of({given({16, 64})}));
     for (const std::int64_t count : {3, 16, 17, 64, 1, 40}) {
-        const Called called = call(f, count);
+        const CallResult called = call(f, count);
         EXPECT_TRUE(called.is_right) << count;
         EXPECT_TRUE(called.outcome == Outcome::recorded || called.outcome == Outcome::replayed) << count;
     }
@@ -54,7 +54,7 @@ TEST_F(Padded, ALaterProcessReplaysEverySize)
     Cache cache{options(Policy::require_hit)};
     Function f = wrap(cache, spec_of({given({16, 64})}));
     for (const std::int64_t count : {1, 2, 15, 16, 17, 63, 64}) {
-        const Called called = call(f, count);
+        const CallResult called = call(f, count);
         EXPECT_EQ(called.outcome, Outcome::replayed) << count;
         EXPECT_TRUE(called.is_right) << count;
     }
@@ -64,7 +64,7 @@ TEST_F(Padded, WhatNoBucketHoldsRunsAsItIs)
 {
     Cache cache{options()};
     Function f = wrap(cache, spec_of({given({16})}));
-    const Called called = call(f, 40);
+    const CallResult called = call(f, 40);
     EXPECT_EQ(called.outcome, Outcome::eager);
     EXPECT_TRUE(called.is_right);
     EXPECT_THAT(f.report().reason, HasSubstr("x[0] is 40, the largest bucket is 16"));

@@ -44,12 +44,12 @@ protected:
             r.stream().launch(program, "add_one", {.grid = {count, 1, 1}, .block = {1, 1, 1}}, r["x"], r["y"]);
         });
     }
-    struct Called {
+    struct CallResult {
         Outcome outcome;
         bool is_right;
     };
     /// Calls with `count` elements. Expects that nothing is written after the result.
-    [[nodiscard]] Called call(Function& f, std::int64_t count)
+    [[nodiscard]] CallResult call(Function& f, std::int64_t count)
     {
         constexpr std::int64_t k_behind = 8;
         const Buffer x = floats(5, std::max<std::int64_t>(count, 1)), y = floats(-1000, count + k_behind);

@@ -25,7 +25,7 @@ inline Profile empty_profile()
     return profile;
 }
 
-inline Wish sample_wish(std::uint32_t most = 4, std::int64_t multiple_of = 8)
+inline BucketRequest sample_wish(std::uint32_t most = 4, std::int64_t multiple_of = 8)
 {
     return {{{"tokens", 0}}, most, multiple_of};
 }

@@ -14,7 +14,7 @@ protected:
     {
         std::vector<std::string> arguments{"--prompt", k_new, "--tokens", "8", "--json", "-"};
         arguments.insert(arguments.end(), more.begin(), more.end());
-        const Ended ended = llm(arguments);
+        const ProcessResult ended = llm(arguments);
         EXPECT_EQ(ended.code, 0) << ended.errors;
         return nlohmann::json::parse(ended.output, nullptr, false);
     }
@@ -24,7 +24,8 @@ TEST_F(BundleProcess, ANewShapeCompilesNothingWhereABundleHasItsPrograms)
 {
     EXPECT_GT(serve().at("programs_compiled"), 0);
     const std::string bundle = (m_folder.path() / "cache.wgb").string();
-    const Ended made = run(carried(WARMGRAPH_COMMAND), {"bundle", "create", bundle, "--cache-dir", cache().string()});
+    const ProcessResult made =
+        run(carried(WARMGRAPH_COMMAND), {"bundle", "create", bundle, "--cache-dir", cache().string()});
     ASSERT_EQ(made.code, 0) << made.errors;
     fs::remove_all(cache());
     const nlohmann::json layered = serve_new({"--bundle", bundle});
@@ -32,7 +33,8 @@ TEST_F(BundleProcess, ANewShapeCompilesNothingWhereABundleHasItsPrograms)
     EXPECT_EQ(outcome(layered, "decode"), "replayed");
     EXPECT_EQ(layered.at("programs_compiled"), 0);
     fs::remove_all(cache());
-    const Ended loaded = run(carried(WARMGRAPH_COMMAND), {"bundle", "load", bundle, "--cache-dir", cache().string()});
+    const ProcessResult loaded =
+        run(carried(WARMGRAPH_COMMAND), {"bundle", "load", bundle, "--cache-dir", cache().string()});
     ASSERT_EQ(loaded.code, 0) << loaded.output << loaded.errors;
     const nlohmann::json filled = serve_new();
     EXPECT_EQ(outcome(filled, "prompt"), "recorded");

@@ -21,11 +21,11 @@ TEST_F(Process, AWarmStartNeedsNoCompilerNoProductLibraryAndNoProfiler)
 
     // A cold start needs them. So this shows that the settings above take effect.
     const std::string empty = (m_folder.path() / "empty").string();
-    const Ended without_compiler = llm({"--cache-dir", empty});
+    const ProcessResult without_compiler = llm({"--cache-dir", empty});
     EXPECT_EQ(without_compiler.code, 1);
     EXPECT_THAT(without_compiler.errors, HasSubstr("/nowhere/a"));
     m_environment.erase("WARMGRAPH_NVRTC");
-    const Ended without_products = llm({"--cache-dir", empty, "--policy", "off"});
+    const ProcessResult without_products = llm({"--cache-dir", empty, "--policy", "off"});
     EXPECT_EQ(without_products.code, 1);
     EXPECT_THAT(without_products.errors, HasSubstr("WARMGRAPH_CUBLASLT"));
 }
@@ -36,20 +36,20 @@ TEST_F(Process, AWarmStartIsCleanUnderMemcheck)
     if (tool.empty()) WARMGRAPH_SKIP_LACKING("compute-sanitizer");
     const std::vector<std::string> arguments{"--backend",        LLM_BACKEND, "--prompt",
                                              "Once upon a time", "--tokens",  "40"};
-    const Ended cold = run(carried(LLM_BINARY), arguments);
+    const ProcessResult cold = run(carried(LLM_BINARY), arguments);
     ASSERT_EQ(cold.code, 0) << cold.errors;
     std::vector<std::string> checked{tool.begin() + 1, tool.end()};
     checked.push_back(carried(LLM_BINARY).string());
     checked.insert(checked.end(), arguments.begin(), arguments.end());
     checked.insert(checked.end(), {"--policy", "require_hit"});
-    const Ended warm = run(tool.front(), checked);
+    const ProcessResult warm = run(tool.front(), checked);
     EXPECT_EQ(warm.code, 0) << warm.output << warm.errors;
     EXPECT_THAT(warm.output, HasSubstr("ERROR SUMMARY: 0 errors"));
 }
 
 TEST_F(Process, ADeviceThatNamesItsBackendNeedsNoOtherOption)
 {
-    const Ended ended = run(carried(LLM_BINARY), {"--device", "cuda:0", "--tokens", "8", "--policy", "off"});
+    const ProcessResult ended = run(carried(LLM_BINARY), {"--device", "cuda:0", "--tokens", "8", "--policy", "off"});
     EXPECT_EQ(ended.code, 0) << ended.errors;
 }
 

@@ -8,10 +8,10 @@ using testing::StartsWith;
 
 TEST_F(Process, HelloIsRecordedThenReplayed)
 {
-    const Ended cold = run(carried(HELLO_BINARY), {});
+    const ProcessResult cold = run(carried(HELLO_BINARY), {});
     ASSERT_EQ(cold.code, 0) << cold.errors;
     EXPECT_THAT(cold.output, StartsWith("7 * 6 = 42, recorded\n"));
-    const Ended warm = run(carried(HELLO_BINARY), {});
+    const ProcessResult warm = run(carried(HELLO_BINARY), {});
     ASSERT_EQ(warm.code, 0) << warm.errors;
     EXPECT_THAT(warm.output, StartsWith("7 * 6 = 42, replayed\n"));
 }

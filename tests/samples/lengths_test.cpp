@@ -11,7 +11,7 @@ protected:
     [[nodiscard]] nlohmann::json serve_lengths(std::vector<std::string> more = {})
     {
         more.insert(more.end(), {"--json", "-"});
-        const Ended ended = run_on_backend(carried(LLM_LENGTHS_BINARY), more);
+        const ProcessResult ended = run_on_backend(carried(LLM_LENGTHS_BINARY), more);
         EXPECT_EQ(ended.code, 0) << ended.errors;
         return nlohmann::json::parse(ended.output, nullptr, false);
     }
@@ -54,7 +54,7 @@ TEST_F(Lengths, ASecondStartThatMayRecordFindsAllThereToo)
 
 TEST_F(Lengths, PrintHowMuchOfEachCallIsPadding)
 {
-    const Ended ended = run_on_backend(carried(LLM_LENGTHS_BINARY), {});
+    const ProcessResult ended = run_on_backend(carried(LLM_LENGTHS_BINARY), {});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_THAT(ended.output, HasSubstr("tokens    ran with    padding    outcome"));
     EXPECT_THAT(ended.output, HasSubstr("\n128            128        0 %      eager"));

@@ -27,7 +27,7 @@ inline std::string content_of(const fs::path& path)
     return text.str();
 }
 
-struct Ended {
+struct ProcessResult {
     int code = 0;
     std::string output;
     std::string errors;
@@ -38,7 +38,7 @@ protected:
     /// Runs a program with this test's cache folder. It uses the PoCL cache that all tests share, or an empty PoCL
     /// cache when `m_compiles` is set. PoCL's cache is never off: PoCL 3.1 sometimes aborts when it removes the files
     /// of an uncached program ("Can't get stat() on ...").
-    [[nodiscard]] Ended run(const fs::path& program, std::vector<std::string> arguments)
+    [[nodiscard]] ProcessResult run(const fs::path& program, std::vector<std::string> arguments)
     {
         const std::string number = std::to_string(++m_runs);
         const fs::path own = m_folder.path() / ("pocl" + number);
@@ -57,17 +57,17 @@ protected:
         return {code, content_of(command.output), content_of(command.errors)};
     }
     /// Runs a program in the same way, on this test's backend.
-    [[nodiscard]] Ended run_on_backend(const fs::path& program, const std::vector<std::string>& arguments)
+    [[nodiscard]] ProcessResult run_on_backend(const fs::path& program, const std::vector<std::string>& arguments)
     {
         std::vector<std::string> all{"--backend", LLM_BACKEND};
         all.insert(all.end(), arguments.begin(), arguments.end());
         return run(program, std::move(all));
     }
-    [[nodiscard]] Ended llm(const std::vector<std::string>& arguments)
+    [[nodiscard]] ProcessResult llm(const std::vector<std::string>& arguments)
     {
         return run_on_backend(carried(LLM_BINARY), arguments);
     }
-    [[nodiscard]] Ended demo(const std::vector<std::string>& arguments)
+    [[nodiscard]] ProcessResult demo(const std::vector<std::string>& arguments)
     {
         return run_on_backend(carried(LLM_DEMO_BINARY), arguments);
     }
@@ -77,7 +77,7 @@ protected:
     {
         std::vector<std::string> arguments{"--prompt", "Once upon a time", "--tokens", "40", "--json", "-"};
         arguments.insert(arguments.end(), more.begin(), more.end());
-        const Ended ended = llm(arguments);
+        const ProcessResult ended = llm(arguments);
         EXPECT_EQ(ended.code, 0) << ended.errors;
         return nlohmann::json::parse(ended.output, nullptr, false);
     }

@@ -57,7 +57,7 @@ TEST_F(Process, JsonHasEveryFieldThatIsDocumented)
 
 TEST_F(Process, PrintsTheTextATableAndTheSummaryLast)
 {
-    const Ended ended = llm({"--tokens", "8", "--json", (m_folder.path() / "run.json").string()});
+    const ProcessResult ended = llm({"--tokens", "8", "--json", (m_folder.path() / "run.json").string()});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_THAT(ended.output, StartsWith("Once upon a time"));
     EXPECT_THAT(ended.output, HasSubstr("\nfirst call "));
@@ -68,7 +68,7 @@ TEST_F(Process, PrintsTheTextATableAndTheSummaryLast)
 
 TEST_F(Process, RequireHitRefusesAnEmptyCache)
 {
-    const Ended ended = llm({"--policy", "require_hit"});
+    const ProcessResult ended = llm({"--policy", "require_hit"});
     EXPECT_EQ(ended.code, 3);
     EXPECT_THAT(ended.errors,
                 HasSubstr("warmgraph_llm: 'prompt' must hit (policy require_hit), but there is no usable entry"));
@@ -136,15 +136,15 @@ TEST_F(Process, WrongUsageAndWrongWeightsAreErrorsWithACure)
 {
     EXPECT_EQ(llm({"--policy", "sometimes"}).code, 2);
     EXPECT_EQ(llm({"--tokens", "0"}).code, 2);
-    const Ended missing = llm({"--weights", "/nowhere"});
+    const ProcessResult missing = llm({"--weights", "/nowhere"});
     EXPECT_EQ(missing.code, 1);
     // Before this text, the driver may have printed a warning.
     EXPECT_THAT(missing.errors,
                 EndsWith("warmgraph_llm: safetensors: cannot open '/nowhere'; name the weights with --weights\n"));
-    const Ended prompt = llm({"--prompt", std::string(129, 'a')});
+    const ProcessResult prompt = llm({"--prompt", std::string(129, 'a')});
     EXPECT_EQ(prompt.code, 1);
     EXPECT_THAT(prompt.errors, EndsWith("warmgraph_llm: the prompt has 129 bytes, at most 128 are possible\n"));
-    const Ended device = llm({"--device", "no such device"});
+    const ProcessResult device = llm({"--device", "no such device"});
     EXPECT_EQ(device.code, 1);
     EXPECT_THAT(device.errors, HasSubstr("no such device"));
 }
@@ -152,7 +152,7 @@ TEST_F(Process, WrongUsageAndWrongWeightsAreErrorsWithACure)
 TEST_F(Process, TheDemoComparesAColdAndAWarmStart)
 {
     const fs::path kept = m_folder.path() / "kept";
-    const Ended ended = demo({"--tokens", "20", "--json", "--keep", kept.string()});
+    const ProcessResult ended = demo({"--tokens", "20", "--json", "--keep", kept.string()});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     const nlohmann::json both = nlohmann::json::parse(ended.output);
     EXPECT_TRUE(both.at("same_text").get<bool>());
@@ -162,14 +162,14 @@ TEST_F(Process, TheDemoComparesAColdAndAWarmStart)
     EXPECT_EQ(outcome(both.at("warm"), "prompt"), "replayed");
 
     // The cache of the first run still exists, so a second run would not be cold.
-    const Ended again = demo({"--keep", kept.string()});
+    const ProcessResult again = demo({"--keep", kept.string()});
     EXPECT_EQ(again.code, 1);
     EXPECT_THAT(again.errors, HasSubstr("is not empty"));
 }
 
 TEST_F(Process, TheDemoPrintsATableForPeople)
 {
-    const Ended ended = demo({"--tokens", "20"});
+    const ProcessResult ended = demo({"--tokens", "20"});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_THAT(ended.output, StartsWith("cold: Once upon a time"));
     for (const char* row : {"\nwarm: the same text\n", "\ncontext ", "\n  compile ", "\n  load ", "\nfirst token ",
@@ -210,7 +210,7 @@ TEST_F(Process, OnlyTheFirstStartTimesGeometries)
 
 TEST_F(Process, TheDemoShowsWhatTuningGains)
 {
-    const Ended ended = demo({"--tokens", "20", "--tune", "enumerate"});
+    const ProcessResult ended = demo({"--tokens", "20", "--tune", "enumerate"});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_THAT(ended.output, HasSubstr("\ntuning "));
     EXPECT_THAT(ended.output, testing::ContainsRegex("\n  one layer [ 0-9us]+ [0-9.]+x\n"));
@@ -228,12 +228,12 @@ TEST_F(Process, RunsFromAnyFolderThatItsFilesWereMovedTo)
             if (entry.is_regular_file()) fs::copy(entry.path(), moved / name);
         }
     }
-    const Ended ended = run_on_backend(moved / "warmgraph_llm_demo", {"--tokens", "4", "--json"});
+    const ProcessResult ended = run_on_backend(moved / "warmgraph_llm_demo", {"--tokens", "4", "--json"});
     ASSERT_EQ(ended.code, 0) << ended.errors;
     EXPECT_TRUE(nlohmann::json::parse(ended.output).at("fully_replayed").get<bool>());
 
     fs::remove(moved / "tiny-llama.safetensors");
-    const Ended without = run_on_backend(moved / "warmgraph_llm", {"--tokens", "4"});
+    const ProcessResult without = run_on_backend(moved / "warmgraph_llm", {"--tokens", "4"});
     EXPECT_EQ(without.code, 1);
     EXPECT_THAT(without.errors, HasSubstr((moved / "tiny-llama.safetensors").string()));
 }

@@ -8,15 +8,15 @@ using testing::HasSubstr;
 
 TEST_F(Process, ReplayOnlyReplaysWhatHelloRecorded)
 {
-    const Ended before = run(carried(REPLAY_ONLY_BINARY), {});
+    const ProcessResult before = run(carried(REPLAY_ONLY_BINARY), {});
     EXPECT_EQ(before.code, 1);
     EXPECT_THAT(before.errors, HasSubstr("open the cache: cache folder"));
-    const Ended hello = run(carried(HELLO_BINARY), {});
+    const ProcessResult hello = run(carried(HELLO_BINARY), {});
     ASSERT_EQ(hello.code, 0) << hello.errors;
-    const Ended replayed = run(carried(REPLAY_ONLY_BINARY), {});
+    const ProcessResult replayed = run(carried(REPLAY_ONLY_BINARY), {});
     ASSERT_EQ(replayed.code, 0) << replayed.errors;
     EXPECT_EQ(replayed.output, "y begins with 42, replayed\n");
-    const Ended other = run(carried(REPLAY_ONLY_BINARY), {"opencl", "hello", "other"});
+    const ProcessResult other = run(carried(REPLAY_ONLY_BINARY), {"opencl", "hello", "other"});
     EXPECT_EQ(other.code, 1);
     EXPECT_THAT(other.errors, HasSubstr("load: there is no entry of 'other'"));
 }

@@ -21,7 +21,7 @@ protected:
     };
     [[nodiscard]] Run train(std::vector<std::string> arguments)
     {
-        const Ended ended = run_on_backend(carried(TRAIN_BINARY), arguments);
+        const ProcessResult ended = run_on_backend(carried(TRAIN_BINARY), arguments);
         EXPECT_EQ(ended.code, 0) << ended.errors;
         Run result{{}, ended.output + ended.errors};
         std::istringstream lines{ended.output};

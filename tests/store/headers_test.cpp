@@ -8,7 +8,7 @@ namespace {
 /// A tier in memory. It has versions of objects, and counts the bytes that it returns.
 class CountingTier final : public store::Tier {
 public:
-    Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override
+    Result<std::optional<store::StampedBytes>> get(const store::Name& name, store::ReadLimit extent) override
     {
         const auto object = objects.find(to_text(name));
         if (object == objects.end()) return std::nullopt;
@@ -18,7 +18,7 @@ public:
         Bytes given(bytes.begin(),
                     bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(bytes.size(), extent.bytes)));
         read += given.size();
-        return store::Found{stamp, std::move(given)};
+        return store::StampedBytes{stamp, std::move(given)};
     }
     Result<void> put(const store::Name& name, ByteView bytes) override
     {
@@ -145,7 +145,7 @@ TEST_F(StoreHeaders, AreReadOneByOneInTheOrderOfTheirUse)
 TEST_F(StoreHeaders, OfWholeEntriesAreKnown)
 {
     const Entry entry = publish();
-    ASSERT_TRUE(m_store.entry(entry.header.key, store::Reading::ahead));
+    ASSERT_TRUE(m_store.entry(entry.header.key, store::ReadPurpose::preload));
     static_cast<void>(m_tier.taken());
     EXPECT_EQ(header(entry.header.key), entry.header);
     EXPECT_EQ(m_tier.taken(), 0U);

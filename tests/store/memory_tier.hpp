@@ -11,13 +11,13 @@ namespace warmgraph::test {
 
 class MemoryTier final : public store::Tier {
 public:
-    Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override
+    Result<std::optional<store::StampedBytes>> get(const store::Name& name, store::ReadLimit extent) override
     {
         const std::scoped_lock guard(m_mutex);
         const auto object = m_objects.find(to_text(name));
         if (object == m_objects.end()) return std::nullopt;
         const Bytes& bytes = object->second;
-        store::Found found{{.size = bytes.size()}, Bytes{}};
+        store::StampedBytes found{{.size = bytes.size()}, Bytes{}};
         if (extent.whole && bytes.size() > extent.bytes)
             found.bytes =
                 fail(ErrorCode::corrupt, "object has {} bytes, at most {} are read", bytes.size(), extent.bytes);

@@ -17,10 +17,10 @@
 
 namespace {
 
-enum class Logged : std::uint8_t { create, make_folder, write, rename, unlink, sync, returned };
+enum class OperationKind : std::uint8_t { create, make_folder, write, rename, unlink, sync, returned };
 
 struct Operation {
-    Logged what;
+    OperationKind what;
     std::string path;
     std::string to{};    ///< the new name in a rename
     std::string bytes{}; ///< the bytes that a write writes
@@ -61,7 +61,7 @@ extern "C" int openat(int folder, const char* name, int flags, ...)
     va_end(rest);
     const bool creates = (flags & O_CREAT) != 0 && ::syscall(SYS_faccessat, folder, name, F_OK) != 0;
     const auto opened = static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
-    if (opened >= 0 && creates) log_operation({Logged::create, logged_path_at(folder, name)});
+    if (opened >= 0 && creates) log_operation({OperationKind::create, logged_path_at(folder, name)});
     return opened;
 }
 
@@ -69,7 +69,7 @@ extern "C" ssize_t write(int file, const void* bytes, size_t size)
 {
     const ssize_t written = ::syscall(SYS_write, file, bytes, size);
     if (written > 0 && s_power_log != nullptr)
-        log_operation({Logged::write,
+        log_operation({OperationKind::write,
                        logged_path_of(file),
                        {},
                        std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(written))});
@@ -79,28 +79,29 @@ extern "C" ssize_t write(int file, const void* bytes, size_t size)
 /// Only logs the sync: in the test, the disk loses no power, so no sync is needed.
 extern "C" int fsync(int file)
 {
-    log_operation({Logged::sync, logged_path_of(file)});
+    log_operation({OperationKind::sync, logged_path_of(file)});
     return 0;
 }
 
 extern "C" int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
-    if (done == 0) log_operation({Logged::rename, logged_path_at(from_folder, from), logged_path_at(to_folder, to)});
+    if (done == 0)
+        log_operation({OperationKind::rename, logged_path_at(from_folder, from), logged_path_at(to_folder, to)});
     return done;
 }
 
 extern "C" int unlinkat(int folder, const char* name, int flags) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
-    if (done == 0) log_operation({Logged::unlink, logged_path_at(folder, name)});
+    if (done == 0) log_operation({OperationKind::unlink, logged_path_at(folder, name)});
     return done;
 }
 
 extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_mkdirat, folder, name, mode));
-    if (done == 0) log_operation({Logged::make_folder, logged_path_at(folder, name)});
+    if (done == 0) log_operation({OperationKind::make_folder, logged_path_at(folder, name)});
     return done;
 }
 
@@ -112,7 +113,7 @@ enum class Torn : std::uint8_t { gone, half, zeros, whole };
 
 /// An operation on files and folders that are identified by numbers. The number of a file stays when its name changes.
 struct Step {
-    Logged what = Logged::returned;
+    OperationKind what = OperationKind::returned;
     int object = -1;
     int parent = -1, old_parent = -1; ///< the folder of the name; for a rename, also the folder of the old name
     std::string name{}, old_name{}, bytes{};
@@ -130,15 +131,16 @@ public:
     [[nodiscard]] bool is_safe(std::size_t step, std::size_t count) const
     {
         const Step& done = m_steps[step];
-        const int synced = done.what == Logged::write ? done.object : done.parent;
+        const int synced = done.what == OperationKind::write ? done.object : done.parent;
         const auto is_sync_of = [&](int object) {
             return std::any_of(m_steps.begin() + static_cast<std::ptrdiff_t>(step),
-                               m_steps.begin() + static_cast<std::ptrdiff_t>(count),
-                               [&](const Step& later) { return later.what == Logged::sync && later.object == object; });
+                               m_steps.begin() + static_cast<std::ptrdiff_t>(count), [&](const Step& later) {
+                                   return later.what == OperationKind::sync && later.object == object;
+                               });
         };
         return is_sync_of(synced) && (done.old_parent < 0 || is_sync_of(done.old_parent));
     }
-    [[nodiscard]] bool is_write(std::size_t step) const { return m_steps[step].what == Logged::write; }
+    [[nodiscard]] bool is_write(std::size_t step) const { return m_steps[step].what == OperationKind::write; }
 
     /// Returns the files with their contents, by path; a folder has the content "(folder)". `reached` says how much of
     /// each of the first `count` operations is on the disk.
@@ -174,12 +176,12 @@ private:
         const auto [folder, name] = split(operation.path);
         Step step{operation.what, number_of(operation.path), number_of(folder), -1, name, {}, operation.bytes};
         switch (operation.what) {
-        case Logged::create:
-        case Logged::make_folder:
+        case OperationKind::create:
+        case OperationKind::make_folder:
             step.object = m_numbers[operation.path] = ++m_objects;
-            if (operation.what == Logged::make_folder) m_folders.insert(step.object);
+            if (operation.what == OperationKind::make_folder) m_folders.insert(step.object);
             break;
-        case Logged::rename:
+        case OperationKind::rename:
             step.old_parent = step.parent;
             step.old_name = name;
             std::tie(step.parent, step.name) =
@@ -187,7 +189,7 @@ private:
             m_numbers.erase(operation.path);
             m_numbers[operation.to] = step.object;
             break;
-        case Logged::unlink: m_numbers.erase(operation.path); break;
+        case OperationKind::unlink: m_numbers.erase(operation.path); break;
         default: break;
         }
         m_steps.push_back(std::move(step));
@@ -196,14 +198,14 @@ private:
                       std::map<int, std::string>& contents)
     {
         switch (step.what) {
-        case Logged::create:
-        case Logged::make_folder: names[step.parent][step.name] = step.object; break;
-        case Logged::rename:
+        case OperationKind::create:
+        case OperationKind::make_folder: names[step.parent][step.name] = step.object; break;
+        case OperationKind::rename:
             names[step.old_parent].erase(step.old_name);
             names[step.parent][step.name] = step.object;
             break;
-        case Logged::unlink: names[step.parent].erase(step.name); break;
-        case Logged::write:
+        case OperationKind::unlink: names[step.parent].erase(step.name); break;
+        case OperationKind::write:
             contents[step.object] += torn == Torn::whole  ? step.bytes
                                      : torn == Torn::half ? step.bytes.substr(0, step.bytes.size() / 2)
                                                           : std::string(step.bytes.size(), '\0');
@@ -231,7 +233,7 @@ private:
 };
 
 /// What the tests found in the folders that the cuts left.
-struct Seen {
+struct CutReport {
     std::size_t folders = 0;
     std::vector<std::string> wrong; ///< entries or images that no process published, or folders that need manual repair
     std::vector<std::string> torn;  ///< incomplete files that have their final names
@@ -257,18 +259,18 @@ protected:
         s_power_log = nullptr;
         return log.operations;
     }
-    void returned() const { s_power_log->operations.push_back({Logged::returned, m_top}); }
+    void returned() const { s_power_log->operations.push_back({OperationKind::returned, m_top}); }
 
     /// Cuts after each operation. `versions[i]` is published when `returned` was logged i + 1 times. All versions have
     /// the same key.
-    Seen cut_everywhere(const std::vector<Operation>& operations, const std::vector<Entry>& versions)
+    CutReport cut_everywhere(const std::vector<Operation>& operations, const std::vector<Entry>& versions)
     {
         const Disk disk(operations, m_top);
-        Seen seen;
+        CutReport seen;
         std::set<std::pair<std::size_t, std::map<std::string, std::string>>> known;
         std::size_t published = 0;
         for (std::size_t count = 0; count <= operations.size(); ++count) {
-            if (count > 0 && operations[count - 1].what == Logged::returned) ++published;
+            if (count > 0 && operations[count - 1].what == OperationKind::returned) ++published;
             for (const Disk::Reached& reached : ways_to_lose(disk)) {
                 const auto files = disk.after(count, reached);
                 if (!known.insert({published, files}).second) continue;
@@ -316,7 +318,7 @@ private:
         }
     }
     void look_at(const std::map<std::string, std::string>& files, const std::vector<Entry>& versions,
-                 std::size_t published, const std::string& when, Seen& seen)
+                 std::size_t published, const std::string& when, CutReport& seen)
     {
         build(files);
         look_for_torn_names(when, seen);
@@ -349,7 +351,7 @@ private:
         return lines;
     }
     void look_for_entries(LocalStore& store, const std::vector<Entry>& versions, std::size_t published,
-                          const std::string& when, Seen& seen)
+                          const std::string& when, CutReport& seen)
     {
         const auto entry = store.entry(versions.front().header.key);
         const auto image = store.image(sha256(m_image));
@@ -362,7 +364,7 @@ private:
         if (!is_there) seen.lost.push_back(when + "the entry is not there");
         if (!image || !*image) seen.lost.push_back(when + "the image is not there");
     }
-    void look_for_torn_names(const std::string& when, Seen& seen)
+    void look_for_torn_names(const std::string& when, CutReport& seen)
     {
         const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
         if (!store) return;
@@ -400,8 +402,9 @@ protected:
     static std::size_t drop_syncs(std::vector<Operation>& operations,
                                   const std::function<bool(const Operation&)>& which)
     {
-        return std::erase_if(
-            operations, [&](const Operation& operation) { return operation.what == Logged::sync && which(operation); });
+        return std::erase_if(operations, [&](const Operation& operation) {
+            return operation.what == OperationKind::sync && which(operation);
+        });
     }
     static bool is_of_a_file(const Operation& sync) { return sync.path.contains("/.tmp-"); }
 };
@@ -409,8 +412,8 @@ protected:
 TEST_F(PowerCutWhilePublishing, NothingIsWrongTornOrLost)
 {
     const auto operations = publish_twice();
-    ASSERT_EQ(std::ranges::count(operations, Logged::returned, &Operation::what), 2);
-    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    ASSERT_EQ(std::ranges::count(operations, OperationKind::returned, &Operation::what), 2);
+    const CutReport seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_GT(seen.folders, 30U);
     EXPECT_TRUE(seen.wrong.empty()) << first_of(seen.wrong);
     EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
@@ -422,7 +425,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIs
 {
     auto operations = publish_twice();
     ASSERT_GE(drop_syncs(operations, is_of_a_file), 4U) << "the mark, an image, two entries";
-    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    const CutReport seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_FALSE(seen.torn.empty());
     EXPECT_FALSE(seen.lost.empty());
     for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
@@ -432,7 +435,7 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAnd
 {
     auto operations = publish_twice();
     ASSERT_GE(drop_syncs(operations, [](const Operation& sync) { return !is_of_a_file(sync); }), 4U);
-    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    const CutReport seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
     EXPECT_FALSE(seen.lost.empty());
     for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, Not(HasSubstr("nobody published")));
@@ -457,7 +460,7 @@ TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
         returned(); // for the first version there is no promise
         returned();
     });
-    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    const CutReport seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_GT(seen.folders, 30U);
     EXPECT_TRUE(seen.wrong.empty()) << first_of(seen.wrong);
     EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);

@@ -13,8 +13,8 @@ namespace warmgraph::test::prune_test {
 namespace {
 
 using std::chrono::minutes;
-using store::Pruned;
 using store::PruneRequest;
+using store::PruneResult;
 
 class Prune : public StoreTest {
 protected:
@@ -47,9 +47,9 @@ TEST_F(Prune, TheLeastRecentlyUsedGoFirstWithTheirImagesAndWhatIsSharedStays)
     make_older(path_of(shared), minutes(50));
     static_cast<void>(open()->entry(used.header.key)); // used by a process that has ended
     const auto store = open();
-    const Pruned planned = store->plan_prune({.bytes = 120'000}).value();
+    const PruneResult planned = store->plan_prune({.bytes = 120'000}).value();
     EXPECT_TRUE(exists(oldest)) << "a plan changes nothing";
-    const Pruned pruned = store->prune({.bytes = 120'000}).value();
+    const PruneResult pruned = store->prune({.bytes = 120'000}).value();
     EXPECT_FALSE(exists(oldest));
     EXPECT_FALSE(exists(own_image(0)));
     EXPECT_FALSE(exists(next));
@@ -57,7 +57,7 @@ TEST_F(Prune, TheLeastRecentlyUsedGoFirstWithTheirImagesAndWhatIsSharedStays)
     EXPECT_TRUE(exists(used) && exists(own_image(1)));
     EXPECT_TRUE(exists(newest) && exists(own_image(3)));
     EXPECT_TRUE(exists(shared));
-    for (const Pruned& result : {planned, pruned}) {
+    for (const PruneResult& result : {planned, pruned}) {
         EXPECT_EQ(result.removed.of(store::ArtifactKind::entries).files, 2U);
         EXPECT_EQ(result.removed.of(store::ArtifactKind::images).files, 2U);
         EXPECT_EQ(result.before.files, 9U);
@@ -80,7 +80,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
         const auto store = open();
         const auto reader = open({.access = store::StoreMode::read_only});
         const bool ok = store->entry(loaded.header.key).value().has_value() &&
-                        store->entry(ahead.header.key, store::Reading::ahead).value().has_value() &&
+                        store->entry(ahead.header.key, store::ReadPurpose::preload).value().has_value() &&
                         store->publish(published) && reader->entry(read_only.header.key).value().has_value();
         for (const Entry& entry : {loaded, ahead, published, read_only})
             make_older(path_of(entry.header.key), minutes(60)); // so that the age of these files does not protect them
@@ -89,7 +89,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
         return ok ? 0 : 1;
     });
     ready.wait();
-    const Pruned kept = open()->prune({.bytes = 0}).value();
+    const PruneResult kept = open()->prune({.bytes = 0}).value();
     EXPECT_EQ(kept.in_use, 3U);
     EXPECT_TRUE(exists(loaded) && exists(own_image(0)));
     EXPECT_FALSE(exists(ahead)) << "it was never used";
@@ -123,7 +123,7 @@ TEST_F(Prune, AReaderWhoLocksTheLeasesKeepsNothing)
     EXPECT_EQ(user.wait(), 0);
     ASSERT_EQ(::fcntl(file, F_OFD_SETLK, &whole), 0);
     EXPECT_EQ(open()->plan_prune({.bytes = 0}).value().in_use, 0U);
-    const Pruned pruned = open()->prune({.bytes = 0}).value();
+    const PruneResult pruned = open()->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.in_use, 0U);
     EXPECT_EQ(pruned.after.files, 0U);
     EXPECT_FALSE(exists(entry));
@@ -154,7 +154,7 @@ TEST_F(Prune, WhatWasUsedSinceItWasLookedAtStays)
     UsedFiles files;
     const auto store = open({}, files);
     files.used = path_of(used.header.key).lexically_relative(m_root);
-    const Pruned pruned = store->prune({.bytes = 0}).value();
+    const PruneResult pruned = store->prune({.bytes = 0}).value();
     EXPECT_TRUE(files.used.empty());
     EXPECT_TRUE(exists(used));
     EXPECT_TRUE(exists(own_image(0)));
@@ -231,11 +231,11 @@ TEST_F(Prune, WhereAnEntryCannotBeReadImagesStayAndTheRestIsKeptWithinTheBudget)
     make_older(path_of(unused), minutes(50));
     fs::permissions(path_of(newer.header.key), fs::perms::others_write, fs::perm_options::add); // no longer trusted
     const auto store = open();
-    const Pruned roomy = store->prune({.bytes = 40'000}).value();
+    const PruneResult roomy = store->prune({.bytes = 40'000}).value();
     EXPECT_EQ(roomy.removed.files(), 0U) << "images alone are over the budget: no entry makes up for them";
     EXPECT_THAT(roomy.why_not, HasSubstr("images are kept"));
     EXPECT_TRUE(exists(unused) && exists(own_image(1)));
-    const Pruned pruned = store->prune({.bytes = 0}).value();
+    const PruneResult pruned = store->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 2U);
     EXPECT_EQ(pruned.removed.of(store::ArtifactKind::images).files, 0U);
     EXPECT_EQ(store->prune({.bytes = 0}).value().after.files, 0U) << "then nobody needs an image";
@@ -282,11 +282,11 @@ TEST_F(Prune, QuarantineGoesBeforeEntries)
     flip(path_of(bad.header.key), 300);
     EXPECT_FALSE(open()->entry(bad.header.key));
     ASSERT_EQ(quarantined().size(), 1U);
-    const Pruned before = open()->plan_prune({.bytes = k_plenty}).value();
+    const PruneResult before = open()->plan_prune({.bytes = k_plenty}).value();
     EXPECT_EQ(before.before.files, 5U) << "an entry, two images, a damaged entry and its reason";
     EXPECT_EQ(before.removed.quarantined.files, 0U) << "there is room";
     EXPECT_EQ(before.removed.of(store::ArtifactKind::images).files, 1U);
-    const Pruned pruned = open()->prune({.bytes = before.after.bytes - 1}).value();
+    const PruneResult pruned = open()->prune({.bytes = before.after.bytes - 1}).value();
     EXPECT_GE(pruned.removed.quarantined.bytes, 1U);
     EXPECT_EQ(pruned.removed.of(store::ArtifactKind::entries).files, 0U);
     EXPECT_TRUE(exists(good));
@@ -334,7 +334,7 @@ TEST_F(Prune, ADateInTheFutureIsTheOldestUntilItIsUsed)
                 last = publish_aged(2, minutes(20));
     for (const fs::path& path : {path_of(future.header.key), path_of(own_image(1))})
         make_older(path, -minutes(60 * 24));
-    const Pruned planned = open()->plan_prune({.bytes = 140'000}).value();
+    const PruneResult planned = open()->plan_prune({.bytes = 140'000}).value();
     EXPECT_EQ(planned.removed.of(store::ArtifactKind::entries).files, 1U);
     static_cast<void>(open()->entry(future.header.key)); // used by a process that has ended
     const auto store = open();
@@ -479,7 +479,7 @@ TEST_F(Prune, OneProcessAtATimeMakesRoom)
     const auto store = open();
     const auto lock = posix_file_system().try_lock(m_root / ".prune.lock", 0600).value();
     ASSERT_NE(lock, nullptr);
-    const Pruned pruned = store->prune({.bytes = 0}).value();
+    const PruneResult pruned = store->prune({.bytes = 0}).value();
     EXPECT_EQ(pruned.removed.files(), 0U);
     EXPECT_THAT(pruned.why_not, HasSubstr("another process"));
 }

@@ -17,7 +17,7 @@ struct TierMaker {
 class FolderTier final : public store::Tier {
 public:
     explicit FolderTier(const fs::path& folder) : m_store(LocalStore::open(folder).value()) {}
-    Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override
+    Result<std::optional<store::StampedBytes>> get(const store::Name& name, store::ReadLimit extent) override
     {
         return m_store->tier().get(name, extent);
     }

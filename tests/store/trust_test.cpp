@@ -221,7 +221,7 @@ TEST_F(Trust, AKeyAllowsAnotherOwnersEntriesAndNoOtherKind)
         trust.require = requires_signatures;
         const auto store = open({.falls_back = true, .trust = trust}, m_files);
         for (const store::Name& name : names)
-            for (const store::Extent extent : {store::Extent{1 << 20, true}, store::Extent{4, false}})
+            for (const store::ReadLimit extent : {store::ReadLimit{1 << 20, true}, store::ReadLimit{4, false}})
                 EXPECT_TRUE(failed_with(store->tier().get(name, extent), ErrorCode::permission_denied,
                                         "belongs to user 4000000001"))
                     << to_text(name);

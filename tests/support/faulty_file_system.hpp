@@ -19,9 +19,9 @@ namespace warmgraph::test {
 
 /// Wraps `inner`, a file system or an opened folder. All operations go through the owner of this object.
 template <class Owner>
-class Forwarded : public FileSystem {
+class ForwardingFiles : public FileSystem {
 public:
-    Forwarded(Owner& owner, FileSystem& inner) : m_owner(owner), m_inner(inner) {}
+    ForwardingFiles(Owner& owner, FileSystem& inner) : m_owner(owner), m_inner(inner) {}
 
     Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission admits) final
     {
@@ -86,9 +86,9 @@ private:
 
 /// Forwards every operation to another FileSystem: a base for classes that change single operations. An override also
 /// applies in opened folders: `inner` is then the opened folder, else the file system.
-class ForwardingFileSystem : public Forwarded<ForwardingFileSystem> {
+class ForwardingFileSystem : public ForwardingFiles<ForwardingFileSystem> {
 public:
-    explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : Forwarded(*this, inner) {}
+    explicit ForwardingFileSystem(FileSystem& inner = posix_file_system()) : ForwardingFiles(*this, inner) {}
 
 protected:
     /// Called with the name of each operation before it. If this returns an error, the operation is not done and fails
@@ -137,14 +137,14 @@ protected:
     }
 
 private:
-    friend class Forwarded<ForwardingFileSystem>;
-    struct Opened {
+    friend class ForwardingFiles<ForwardingFileSystem>;
+    struct OpenFolder {
         std::unique_ptr<FileSystem> folder;
     };
-    class Folder final : private Opened, public Forwarded<ForwardingFileSystem> {
+    class Folder final : private OpenFolder, public ForwardingFiles<ForwardingFileSystem> {
     public:
         Folder(ForwardingFileSystem& owner, std::unique_ptr<FileSystem> opened)
-            : Opened{std::move(opened)}, Forwarded(owner, *folder)
+            : OpenFolder{std::move(opened)}, ForwardingFiles(owner, *folder)
         {
         }
     };

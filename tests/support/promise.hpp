@@ -17,14 +17,14 @@
 namespace warmgraph::test {
 
 /// The outcomes and results of a scene's calls, in order.
-struct Seen {
+struct CallResults {
     std::vector<std::string> outcomes;
     std::vector<std::string> reasons;
     std::vector<std::vector<std::int32_t>> results; ///< all words that the program can see after each call
 };
 
 /// A scene makes its own memory and state, wraps functions in the cache, and calls them. It does the same each time.
-using Scene = std::function<void(Cache&, Seen&)>;
+using Scene = std::function<void(Cache&, CallResults&)>;
 
 class PromiseTest : public testing::Test {
 protected:
@@ -40,25 +40,26 @@ protected:
     }
     /// Waits until all work of the program in all streams is done.
     virtual void settle() { device.synchronize(); }
-    [[nodiscard]] Seen see(Policy policy, const Scene& scene) const
+    [[nodiscard]] CallResults see(Policy policy, const Scene& scene) const
     {
-        Seen seen;
+        CallResults seen;
         Cache cache{options(policy)};
         scene(cache, seen);
         return seen;
     }
-    void call(Seen& seen, Function& function, const std::vector<Arg>& args,
+    void call(CallResults& seen, Function& function, const std::vector<Arg>& args,
               std::initializer_list<const Buffer*> results)
     {
         note(seen, function.call(args), function, results);
     }
-    void note(Seen& seen, Outcome outcome, const Function& function, std::initializer_list<const Buffer*> results)
+    void note(CallResults& seen, Outcome outcome, const Function& function,
+              std::initializer_list<const Buffer*> results)
     {
         seen.outcomes.emplace_back(to_string(outcome));
         seen.reasons.push_back(function.report().reason);
         note_results(seen, results);
     }
-    void note_results(Seen& seen, std::initializer_list<const Buffer*> results)
+    void note_results(CallResults& seen, std::initializer_list<const Buffer*> results)
     {
         settle();
         auto& all = seen.results.emplace_back();
@@ -73,9 +74,9 @@ protected:
     void expect_refused(const Scene& scene, const testing::Matcher<const std::string&>& why,
                         Compared compared = Compared::all_calls)
     {
-        Seen native = see(Policy::off, scene);
+        CallResults native = see(Policy::off, scene);
         for (const char* process : {"with an empty cache", "with what that left"}) {
-            Seen cached = see(Policy::read_write, scene);
+            CallResults cached = see(Policy::read_write, scene);
             ASSERT_FALSE(cached.results.empty());
             EXPECT_THAT(cached.outcomes, Each("refused")) << process;
             EXPECT_THAT(cached.reasons.front(), why) << process;
@@ -84,19 +85,19 @@ protected:
     }
     /// Expects these outcomes with an empty cache. Expects the native results in that run, and in a further run with
     /// the cache that it made.
-    Seen expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
+    CallResults expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
     {
-        const Seen native = see(Policy::off, scene), cached = see(Policy::read_write, scene);
+        const CallResults native = see(Policy::off, scene), cached = see(Policy::read_write, scene);
         EXPECT_THAT(cached.outcomes, outcomes) << testing::PrintToString(cached.reasons);
         expect_equal(native, cached, "with an empty cache", native.results.size());
-        Seen later = see(Policy::read_write, scene);
+        CallResults later = see(Policy::read_write, scene);
         expect_equal(native, later, "with what that left", native.results.size());
         return later;
     }
     /// Expects that the first call records, and that all later calls replay.
     void expect_recorded(const Scene& scene)
     {
-        const Seen later =
+        const CallResults later =
             expect_native(scene, testing::ResultOf(
                                      [](const std::vector<std::string>& all) {
                                          return all.front() == "recorded" &&
@@ -106,7 +107,8 @@ protected:
                                      true));
         EXPECT_THAT(later.outcomes, Each("replayed")) << testing::PrintToString(later.reasons);
     }
-    static void expect_equal(const Seen& native, const Seen& cached, const std::string& process, std::size_t calls)
+    static void expect_equal(const CallResults& native, const CallResults& cached, const std::string& process,
+                             std::size_t calls)
     {
         ASSERT_EQ(cached.results.size(), native.results.size()) << process;
         for (std::size_t i = 0; i < calls; ++i)

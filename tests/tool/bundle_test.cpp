@@ -7,9 +7,9 @@
 #include "sample_best_config.hpp"
 #include "sample_profile.hpp"
 #include "sample_program.hpp"
-#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/autotune/config_library.hpp"
 #include "warmgraph/precompile/program_library.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/signing.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
@@ -42,7 +42,7 @@ protected:
     void put_artifacts(const std::string& written = "2026-11-24T00:30:00Z") const
     {
         const auto store = open_store();
-        autotune::Library tuned(store->tier());
+        autotune::ConfigLibrary tuned(store->tier());
         autotune::ModuleConfigs module{"model", sha256(as_bytes("module"))};
         autotune::BestConfig best = autotune::test::sample_best_config();
         best.device = {{"backend", "cuda"}, {"device.architecture", "sm_80"}};
@@ -50,7 +50,7 @@ protected:
         module.configs = {{best.key, best}};
         const bool done = precompile::ProgramLibrary(*store, {}).put(precompile::test::sample_program()).has_value() &&
                           tuned.put(best).has_value() && tuned.modules().put(module).has_value() &&
-                          profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value();
+                          profile::ProfileLibrary(store->tier()).merge(profile::test::sample_profile()).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }
     const std::map<std::string, std::string> m_fits{{"WG_TEST", "4"}};

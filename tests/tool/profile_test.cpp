@@ -1,7 +1,7 @@
 // Tests `warmgraph profile`, and how the other subcommands handle profiles.
 #include "command_fixture.hpp"
 #include "sample_profile.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::test::profile_test {
 namespace {
@@ -11,7 +11,7 @@ protected:
     ProfileCommand()
     {
         const auto store = open_store();
-        const profile::Library library(store->tier());
+        const profile::ProfileLibrary library(store->tier());
         profile::Profile other = profile::test::empty_profile();
         other.function = "decode";
         other.key = profile::key_of(other);

@@ -5,9 +5,9 @@
 #include "sample_best_config.hpp"
 #include "sample_profile.hpp"
 #include "sample_program.hpp"
-#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/autotune/config_library.hpp"
 #include "warmgraph/precompile/program_library.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/signing.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
@@ -39,11 +39,11 @@ protected:
         source.sign_with_file = key;
         const auto trust = store::resolve_signing(source, [](const char*) { return std::nullopt; }).value();
         const auto store = open_store();
-        autotune::Library tuned(store->tier());
+        autotune::ConfigLibrary tuned(store->tier());
         const bool is_done =
             precompile::ProgramLibrary(*store, trust).put(k_program).has_value() &&
             tuned.put(autotune::test::sample_best_config()).has_value() &&
-            profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value() &&
+            profile::ProfileLibrary(store->tier()).merge(profile::test::sample_profile()).has_value() &&
             (key.empty() || put_torch(*store, k_torch, "2026-11-25T06:00:00Z", as_bytes("pickles"), trust).has_value());
         EXPECT_TRUE(is_done);
         return trust;

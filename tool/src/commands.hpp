@@ -30,12 +30,12 @@ struct ExplainOptions {
 /// Explains the last miss of a program.
 [[nodiscard]] Result<int> explain_program(const Context& context, const std::string& name);
 
-enum class Mending : std::uint8_t { look_only, repair };
+enum class RepairMode : std::uint8_t { look_only, repair };
 struct CheckOptions {
     /// Bundle files, and the name of functions whose folders are checked; empty: everything.
     std::vector<std::string> what{};
-    Mending mending = Mending::look_only; ///< invalid_argument: repair together with a name or file
-    std::string accept_file{};            ///< if given, everything that can be signed must have an accepted signature
+    RepairMode mending = RepairMode::look_only; ///< invalid_argument: repair together with a name or file
+    std::string accept_file{}; ///< if given, everything that can be signed must have an accepted signature
 };
 [[nodiscard]] Result<int> check(const Context& context, const CheckOptions& options);
 
@@ -49,7 +49,7 @@ enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context:
 /// Writes the page to `file`. Without it: to warmgraph-report.html in the working directory (nowhere with --json).
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
 
-enum class Asking : std::uint8_t {
+enum class Confirmation : std::uint8_t {
     who_can_answer, ///< ask before everything is removed, on a terminal or a pipe
     never,
     dry_run, ///< removes nothing, so does not ask
@@ -58,7 +58,7 @@ struct ClearOptions {
     std::optional<std::string> model;
     std::optional<std::string> function; ///< function, model/function or model/rank/function
     std::string kind = "entries";        ///< a kind's word, "quarantine" or "all"
-    Asking asking = Asking::who_can_answer;
+    Confirmation asking = Confirmation::who_can_answer;
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 

@@ -197,12 +197,12 @@ Result<void> BulkMemory::check_windows(std::span<const AddressWindow> windows)
                 windows.size(), k_most_windows);
 }
 
-Result<BulkMemory::Found> BulkMemory::words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
-                                               std::size_t most)
+Result<BulkMemory::AddressMatches> BulkMemory::words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
+                                                        std::size_t most)
 {
     constexpr std::uint64_t k_word = 8, k_stride = 4;
     if (auto checked = check_windows(windows); !checked) return std::unexpected(checked.error());
-    Found found;
+    AddressMatches found;
     const auto merged = merge(windows);
     if (merged.empty()) return found;
     const auto search = [&](std::uint64_t begin, std::span<const ByteView> pieces) {

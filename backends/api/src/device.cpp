@@ -24,9 +24,9 @@ BulkMemory& Device::bulk()
     return *m_bulk;
 }
 
-Recording& Device::recording()
+DeviceRecording& Device::recording()
 {
-    std::call_once(m_recording_made, [this] { m_recording = std::make_unique<Recording>(*this); });
+    std::call_once(m_recording_made, [this] { m_recording = std::make_unique<DeviceRecording>(*this); });
     return *m_recording;
 }
 

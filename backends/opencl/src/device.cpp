@@ -98,13 +98,13 @@ Result<CompilerIdentity> OpenclDevice::identity(std::string_view)
     return compiled_by(m_found.platform, m_found.device);
 }
 
-std::optional<Compiled> OpenclDevice::compiled(Module& module)
+std::optional<CompiledImage> OpenclDevice::compiled(Module& module)
 {
     return static_cast<OpenclModule&>(module).compiled(); // the caller promises a module of this device
 }
 
 Result<std::unique_ptr<Module>> OpenclDevice::load_compiled(std::string_view source, std::string_view options,
-                                                            const Compiled& compiled, Recompile again)
+                                                            const CompiledImage& compiled, Recompile again)
 {
     return OpenclModule::load_compiled(target(), source, options, compiled, again);
 }

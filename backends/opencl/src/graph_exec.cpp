@@ -63,15 +63,15 @@ Result<void> OpenclGraphExec::launch_in(cl_command_queue queue)
 {
     if (!m_plan.is_linear()) return launch_lanes(queue);
     if (!m_buffer) return launch_line(queue);
-    if (m_recorded == Recorded::updated_just_now) {
-        m_recorded = Recorded::outdated;
+    if (m_buffer_state == BufferState::updated_just_now) {
+        m_buffer_state = BufferState::outdated;
         return launch_line(queue);
     }
-    if (m_recorded == Recorded::outdated) {
+    if (m_buffer_state == BufferState::outdated) {
         auto buffer = CommandBuffer::record(*m_core.command_buffers, m_recording_queue.get(), m_nodes);
         if (!buffer) return std::unexpected(buffer.error());
         m_buffer = std::move(*buffer);
-        m_recorded = Recorded::current;
+        m_buffer_state = BufferState::current;
     }
     const auto enqueued = m_buffer->enqueue(queue);
     if (!enqueued) return std::unexpected(enqueued.error());
@@ -132,7 +132,7 @@ Result<void> OpenclGraphExec::update(std::uint32_t node, const RawWork& work) no
 try {
     if (node >= m_nodes.size())
         return fail(ErrorCode::invalid_argument, "update of node {}, the graph has {}", node, m_nodes.size());
-    m_recorded = Recorded::updated_just_now;
+    m_buffer_state = BufferState::updated_just_now;
     return m_nodes[node].update(work, m_core.memory);
 } catch (...) {
     return out_of_memory();

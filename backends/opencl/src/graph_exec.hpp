@@ -42,10 +42,10 @@ private:
 
     // Recording costs more than enqueuing once. So the launch after an update enqueues, and the buffer is recorded
     // again only if a second launch has the same arguments.
-    enum class Recorded { current, outdated, updated_just_now };
+    enum class BufferState { current, outdated, updated_just_now };
     std::optional<CommandBuffer> m_buffer;
     Queue m_recording_queue;
-    Recorded m_recorded = Recorded::current;
+    BufferState m_buffer_state = BufferState::current;
 };
 
 } // namespace warmgraph::backends::opencl

@@ -141,7 +141,7 @@ std::string text_of(const std::string& kernel, const Dim3& block, std::string_vi
 } // namespace
 
 Result<std::unique_ptr<Module>> OpenclModule::load_compiled(const Target& target, std::string_view source,
-                                                            std::string_view options, const Compiled& compiled,
+                                                            std::string_view options, const CompiledImage& compiled,
                                                             Recompile again)
 {
     auto loaded = load(target, compiled.image);
@@ -156,11 +156,11 @@ Result<std::unique_ptr<Module>> OpenclModule::load_compiled(const Target& target
     return loaded;
 }
 
-std::optional<Compiled> OpenclModule::compiled()
+std::optional<CompiledImage> OpenclModule::compiled()
 {
     const std::scoped_lock lock(m_mutex);
     if (!m_image || m_origin == Digest{} || m_imaged != m_launched.size()) return std::nullopt;
-    return Compiled{*m_image, m_origin, {m_launched.begin(), m_launched.end()}};
+    return CompiledImage{*m_image, m_origin, {m_launched.begin(), m_launched.end()}};
 }
 
 bool OpenclModule::is_image_current() const
@@ -191,14 +191,14 @@ Result<Bytes> OpenclModule::image()
     return *m_image;
 }
 
-Result<OpenclModule::Known*> OpenclModule::known(const std::string& kernel)
+Result<OpenclModule::ProbedKernel*> OpenclModule::known(const std::string& kernel)
 {
     if (const auto found = m_kernels.find(kernel); found != m_kernels.end()) return &found->second;
     auto probe = create_kernel(kernel);
     if (!probe) return std::unexpected(probe.error());
     auto info = ask(probe->get(), m_target.device);
     if (!info) return std::unexpected(info.error());
-    return &m_kernels.emplace(kernel, Known{std::move(*info), std::move(*probe)}).first->second;
+    return &m_kernels.emplace(kernel, ProbedKernel{std::move(*info), std::move(*probe)}).first->second;
 }
 
 Result<std::uint32_t> OpenclModule::param_count(const std::string& kernel)

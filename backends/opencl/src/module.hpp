@@ -36,9 +36,9 @@ public:
     /// See Compiler::load_compiled.
     [[nodiscard]] static Result<std::unique_ptr<Module>> load_compiled(const Target& target, std::string_view source,
                                                                        std::string_view options,
-                                                                       const Compiled& compiled, Recompile again);
+                                                                       const CompiledImage& compiled, Recompile again);
     /// See Compiler::compiled: returns the latest image if it contains all launches so far.
-    [[nodiscard]] std::optional<Compiled> compiled();
+    [[nodiscard]] std::optional<CompiledImage> compiled();
 
     [[nodiscard]] Result<Bytes> image() override;
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
@@ -55,13 +55,13 @@ public:
     void note_launch(const std::string& kernel, const Dim3& grid, const Dim3& block);
 
 private:
-    struct Known {
+    struct ProbedKernel {
         KernelInfo info;
         Kernel probe; ///< for checks only, never launched
     };
 
     OpenclModule(const Target& target, Program program) : m_target(target), m_program(std::move(program)) {}
-    [[nodiscard]] Result<Known*> known(const std::string& kernel);
+    [[nodiscard]] Result<ProbedKernel*> known(const std::string& kernel);
     [[nodiscard]] bool is_image_current() const;
 
     Target m_target;
@@ -69,7 +69,7 @@ private:
     Digest m_origin;
     std::string m_source, m_options;
     std::mutex m_mutex;
-    std::map<std::string, Known> m_kernels;
+    std::map<std::string, ProbedKernel> m_kernels;
     std::optional<Bytes> m_image;
     bool m_is_loaded = false;
     std::set<std::string> m_launched; ///< work-group functions that PoCL specialised for launches

@@ -10,7 +10,7 @@ namespace warmgraph::python {
 using Object = void;
 
 /// Thrown when a Python exception is set.
-struct Raised {};
+struct PythonError {};
 
 class Ref;
 
@@ -89,7 +89,7 @@ struct Api {
     /// Takes a status that Python returned. Throws Raised if it is less than 0.
     static void checked(int status)
     {
-        if (status < 0) throw Raised{};
+        if (status < 0) throw PythonError{};
     }
 };
 
@@ -126,7 +126,7 @@ private:
 
 inline Ref Api::checked(Object* owned)
 {
-    if (owned == nullptr) throw Raised{};
+    if (owned == nullptr) throw PythonError{};
     return Ref(owned);
 }
 

@@ -23,7 +23,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
                                        : std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
                                              api.type_slot(Api::kind_of(m_requires_grad), k_py_tp_descr_get)))
 {
-    if (m_requires_grad != nullptr && m_get == nullptr) throw Raised{}; // it is not a descriptor
+    if (m_requires_grad != nullptr && m_get == nullptr) throw PythonError{}; // it is not a descriptor
 }
 
 bool TensorQuestions::requires_grad(Object* tensor) const

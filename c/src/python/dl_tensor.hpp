@@ -31,7 +31,7 @@ static_assert(sizeof(DlTensor) == 48);
 }
 
 /// Compares all but the address.
-[[nodiscard]] inline bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
+[[nodiscard]] inline bool is_as_described(const DlTensor& tensor, const wg_tensor_look& look)
 {
     return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
            tensor.code == look.code && tensor.bits == look.bits && tensor.lanes == look.lanes &&
@@ -48,7 +48,7 @@ static_assert(sizeof(DlTensor) == 48);
 /// Compares the address too.
 [[nodiscard]] inline bool is_there(const DlTensor& tensor, const wg_tensor_look& look)
 {
-    return looks_as_it_did(tensor, look) && address_of(tensor) == *look.address;
+    return is_as_described(tensor, look) && address_of(tensor) == *look.address;
 }
 
 } // namespace warmgraph::python

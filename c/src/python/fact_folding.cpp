@@ -102,7 +102,7 @@ std::string digest_of(std::vector<const Fact*> facts)
 }
 
 /// Returns the facts of each group.
-std::vector<std::vector<const Fact*>> sorted_out(const std::vector<Fact>& facts, const Groups& groups)
+std::vector<std::vector<const Fact*>> facts_by_group(const std::vector<Fact>& facts, const Groups& groups)
 {
     std::vector<std::vector<const Fact*>> found(groups.all.size());
     for (std::size_t i = 0; i < facts.size(); ++i) found[groups.of[i]].push_back(&facts[i]);
@@ -119,7 +119,7 @@ void fold_facts(const Api& python, Object* facts, std::uint64_t most, std::uint6
         groups = groups_at(all, depth);
         if (letters_in(groups.all) <= most) break;
     }
-    auto members = sorted_out(all, groups);
+    auto members = facts_by_group(all, groups);
     for (std::size_t i = 0; i < groups.all.size(); ++i) {
         const Group& one = groups.all[i];
         if (one.is_one_fact()) {

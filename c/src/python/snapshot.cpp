@@ -55,10 +55,10 @@ bool is_same(const Api& api, const wg_attribute_look& one)
     return now == one.value;
 }
 
-template <class Look>
-bool are_same(const Api& api, Look* looks, std::uint64_t count)
+template <class Row>
+bool are_same(const Api& api, Row* looks, std::uint64_t count)
 {
-    return std::all_of(looks, looks + count, [&](Look& one) { return is_same(api, one); });
+    return std::all_of(looks, looks + count, [&](Row& one) { return is_same(api, one); });
 }
 
 bool are_dicts_same(const Api& api, wg_snapshot& snapshot)

@@ -71,7 +71,7 @@ Object* SteadyCall::operator()(Object* args, Object* named)
     try {
         const Lock lock(m_api, m_call);
         return answered(registers).leave();
-    } catch (const Raised&) {
+    } catch (const PythonError&) {
     }
     return nullptr;
 }
@@ -81,7 +81,7 @@ Ref SteadyCall::answered(Registers& registers)
     std::vector<Ref> outputs;
     try {
         const std::uint64_t moves = *m_call.moves;
-        if (moves % 2 != 0 || !is_like_it(registers)) return otherwise();
+        if (moves % 2 != 0 || !is_same_call(registers)) return otherwise();
         if (m_call.enqueue == nullptr) {
             outputs = made_outputs();
             return Api::checked(m_api.tuple_pack(2, all_of(outputs).get(), values(registers).get()));
@@ -92,7 +92,7 @@ Ref SteadyCall::answered(Registers& registers)
         if (++*m_call.replays % m_call.often == 0) static_cast<void>(Api::checked(m_api.call_alone(m_call.replayed)));
         // Another thread may have run while Python was called, and may have moved tensors for its capture.
         if (*m_call.moves != moves) return otherwise();
-    } catch (const Raised&) { // the slow way, which reads the whole call, reports what is wrong
+    } catch (const PythonError&) { // the slow way, which reads the whole call, reports what is wrong
         if (m_api.is_error(*m_api.exception) == 0) throw;
         m_api.clear_error();
         return otherwise();
@@ -102,7 +102,7 @@ Ref SteadyCall::answered(Registers& registers)
     return result(outputs, registers);
 }
 
-bool SteadyCall::is_like_it(Registers& registers)
+bool SteadyCall::is_same_call(Registers& registers)
 {
     return is_as_it_was(m_api, *m_call.always) && m_tests.hold(registers) && are_surroundings_same() &&
            are_inputs_placed(registers);
@@ -197,7 +197,7 @@ const std::byte* SteadyCall::note(std::size_t number)
 bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const
 {
     DlTensor tensor{};
-    if (m_call.read_tensor(weight, &tensor) != 0) throw Raised{};
+    if (m_call.read_tensor(weight, &tensor) != 0) throw PythonError{};
     return python::is_there(tensor, look);
 }
 
@@ -208,7 +208,7 @@ bool SteadyCall::are_inputs_placed(const Registers& registers)
     const bool were_judged = std::exchange(m_are_places_judged, false);
     const bool have_moved = place(registers);
     if (!m_are_places_judged) return false;
-    m_are_places_judged = (were_judged && !have_moved) || !is_on_states();
+    m_are_places_judged = (were_judged && !have_moved) || !overlaps_states();
     return m_are_places_judged;
 }
 
@@ -220,16 +220,16 @@ bool SteadyCall::place(const Registers& registers)
     for (std::uint64_t i = 0; i < m_call.input_count; ++i) {
         DlTensor tensor{};
         const wg_tensor_look& look = m_call.input_looks[i];
-        if (m_call.read_tensor(registers[m_call.inputs[i]].get(), &tensor) != 0) throw Raised{};
+        if (m_call.read_tensor(registers[m_call.inputs[i]].get(), &tensor) != 0) throw PythonError{};
         const std::uint64_t address = address_of(tensor);
-        if (!looks_as_it_did(tensor, look) || (look.alignment != 0 && address % look.alignment != 0)) return false;
+        if (!is_as_described(tensor, look) || (look.alignment != 0 && address % look.alignment != 0)) return false;
         have_moved |= std::exchange(*look.address, address - m_call.base) != address - m_call.base;
     }
     m_are_places_judged = true;
     return have_moved;
 }
 
-bool SteadyCall::is_on_states() const
+bool SteadyCall::overlaps_states() const
 {
     const std::span states(m_call.states, m_call.state_count);
     for (std::uint64_t i = 0; i < m_call.input_count; ++i) {
@@ -248,7 +248,7 @@ std::vector<Ref> SteadyCall::made_outputs() const
         made.push_back(Api::checked(m_api.call_with(one.make, one.arguments, nullptr)));
         if (one.address == nullptr) continue;
         DlTensor tensor{};
-        if (m_call.read_tensor(made.back().get(), &tensor) != 0) throw Raised{};
+        if (m_call.read_tensor(made.back().get(), &tensor) != 0) throw PythonError{};
         *one.address = address_of(tensor) - m_call.base;
     }
     return made;
@@ -270,7 +270,7 @@ unsigned long long SteadyCall::number_of(const Ref& handle) const
     const unsigned long long found = m_api.number_of(handle.get());
     if (found != ~0ULL) return found;
     m_api.set_error_text(*m_api.type_error, "the stream is not a number"); // replaces Python's own message
-    throw Raised{};
+    throw PythonError{};
 }
 
 wg_status SteadyCall::launched()

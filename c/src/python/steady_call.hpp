@@ -35,7 +35,7 @@ public:
 
 private:
     [[nodiscard]] Ref answered(Registers& registers);
-    [[nodiscard]] bool is_like_it(Registers& registers);
+    [[nodiscard]] bool is_same_call(Registers& registers);
     [[nodiscard]] bool are_surroundings_same();
     [[nodiscard]] bool are_weights_there();
     [[nodiscard]] bool is_there(std::size_t weight);
@@ -45,7 +45,7 @@ private:
     [[nodiscard]] bool is_there(Object* weight, const wg_tensor_look& look) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);
-    [[nodiscard]] bool is_on_states() const;
+    [[nodiscard]] bool overlaps_states() const;
     [[nodiscard]] std::vector<Ref> made_outputs() const;
     [[nodiscard]] wg_stream* stream();
     [[nodiscard]] unsigned long long number_of(const Ref& handle) const;

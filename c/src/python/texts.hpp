@@ -13,7 +13,7 @@ namespace warmgraph::python {
 {
     std::ptrdiff_t size = 0;
     const char* const start = python.utf8_of(text, &size);
-    if (start == nullptr) throw Raised{};
+    if (start == nullptr) throw PythonError{};
     return {start, static_cast<std::size_t>(size)};
 }
 

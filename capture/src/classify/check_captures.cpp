@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "classify/structural_difference.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
 using backends::content_at;
 using backends::for_each_place;
-using backends::Place;
-using backends::PlaceKind;
+using backends::NodePlace;
+using backends::NodePlaceKind;
 using backends::RawGraph;
 using backends::RawKernel;
 using backends::RawSemaphores;
@@ -102,10 +102,10 @@ Result<void> check_fixed(const std::string& scalar, const CapturedGraph& first, 
 {
     const RawWork &work = first.graph.nodes[index].work, &other = probe.graph.nodes[index].work;
     bool has_other_address = false, has_other_attribute = false;
-    for_each_place(work, [&](const Place& place, const auto& was) {
+    for_each_place(work, [&](const NodePlace& place, const auto& was) {
         const auto is = content_at(other, place);
         if (was.address != nullptr) has_other_address |= *was.address != *is.address;
-        if (place.kind == PlaceKind::attribute) has_other_attribute |= *was.bytes != *is.bytes;
+        if (place.kind == NodePlaceKind::attribute) has_other_attribute |= *was.bytes != *is.bytes;
     });
     if (has_other_address)
         return fail(ErrorCode::not_recordable,

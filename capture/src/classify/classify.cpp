@@ -16,8 +16,8 @@ namespace warmgraph {
 using backends::EdgeData;
 using backends::HostFunction;
 using backends::Module;
-using backends::Place;
-using backends::PlaceKind;
+using backends::NodePlace;
+using backends::NodePlaceKind;
 using backends::RawAttribute;
 using backends::RawCopy;
 using backends::RawEmpty;
@@ -45,7 +45,7 @@ class Classifier {
 public:
     Classifier(const Interface& interface, const Captures& captures) : m_interface(interface), m_captures(captures) {}
 
-    Result<Classified> run();
+    Result<Classification> run();
 
 private:
     void describe_regions();
@@ -85,7 +85,7 @@ private:
     const Captures& m_captures;
     // Set only on devices with flat addresses, when the captures' structure is known to be equal.
     std::optional<FlatWords> m_words;
-    Classified m_result;
+    Classification m_result;
 };
 
 void Classifier::describe_regions()
@@ -112,7 +112,7 @@ void Classifier::describe_regions()
 
 // --- addresses of memory with bases
 
-struct Located {
+struct RegionOffset {
     std::uint32_t region;
     std::uint64_t offset;
 };
@@ -127,30 +127,30 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 
 /// Returns the region at the address. If several regions overlap there, returns the region that reaches farthest,
 /// because the node's work may run past the end of the other regions.
-std::optional<Located> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
-                              const Address& address, Pointee pointee)
+std::optional<RegionOffset> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
+                                   const Address& address, Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
-    std::optional<Located> farthest;
+    std::optional<RegionOffset> farthest;
     std::uint64_t most = 0; // bytes from the address to the region's end
     for (const auto& memory : capture.regions) {
         if (inside(memory)) {
             const std::uint64_t offset = address.offset - memory.address.offset;
-            if (!farthest || memory.size - offset > most) farthest = Located{index, offset};
+            if (!farthest || memory.size - offset > most) farthest = RegionOffset{index, offset};
             most = std::max(most, memory.size - offset);
         }
         ++index;
     }
     if (farthest) return farthest;
     for (const auto& [name, memory] : capture.scratch) {
-        if (inside(memory)) return Located{index, address.offset - memory.address.offset};
+        if (inside(memory)) return RegionOffset{index, address.offset - memory.address.offset};
         ++index;
     }
     // Only devices with flat addresses have graph allocations.
     index += static_cast<std::uint32_t>(capture.graph.allocations.size());
     for (const auto& [name, memory] : constants) {
-        if (inside(memory)) return Located{index, address.offset - memory.address.offset};
+        if (inside(memory)) return RegionOffset{index, address.offset - memory.address.offset};
         ++index;
     }
     return std::nullopt;
@@ -164,13 +164,13 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
     // Regions may overlap in the first capture, as in the call; in the other capture each region has its own range.
     if (then && then->region < m_captures.first.regions.size())
         if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
-            at = Located{then->region, first.offset - same.address.offset};
+            at = RegionOffset{then->region, first.offset - same.address.offset};
     if (!at || !then)
         return fail(ErrorCode::not_recordable,
                     "{} takes an address at {} that lies in no declared region{}: it is undeclared memory. Declare it "
                     "(input, output, state, weights) and ask "
                     "Recorder::address for it, or allocate it with Recorder::alloc",
-                    place.subject(), where, in_others(m_captures, first));
+                    place.subject(), where, describe_other_memory(m_captures, first));
     if (at->region != then->region || at->offset != then->offset)
         return fail(ErrorCode::not_recordable,
                     "{} takes an address at {} that does not follow its region: it was {} bytes into region {}, and "
@@ -193,7 +193,7 @@ Result<Slot> Classifier::region_slot(const WordPlace& place, const Address& firs
 
 // --- nodes
 
-constexpr Place place_of(PlaceKind kind, std::size_t index = 0) noexcept
+constexpr NodePlace place_of(NodePlaceKind kind, std::size_t index = 0) noexcept
 {
     return {kind, static_cast<std::uint32_t>(index)};
 }
@@ -214,7 +214,7 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     const RawParam& first = kernel.params[number];
     const RawParam* then = other != nullptr ? &other->params[number] : nullptr;
     cachefmt::Param param{first.kind, first.value, first.local_size, {}};
-    const WordPlace place{graph(), index, place_of(PlaceKind::parameter, number)};
+    const WordPlace place{graph(), index, place_of(NodePlaceKind::parameter, number)};
     if (param.kind == cachefmt::ParamKind::memory) {
         auto slot = region_slot(place, first.address, then != nullptr ? std::optional{then->address} : std::nullopt);
         if (!slot) return std::unexpected(slot.error());
@@ -236,7 +236,7 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     if (!pointers) return std::unexpected(pointers.error());
     if (!unused.empty()) {
         auto words = unused_words({index, number}, place, first.value, then->value, unused);
-        for (const UnusedWord& word : words) set_unused(param.value, word, Unused::zero);
+        for (const UnusedWord& word : words) set_unused(param.value, word, UnusedFill::zero);
         std::ranges::move(words, std::back_inserter(m_result.unused));
     }
     param.slots.insert(param.slots.end(), pointers->begin(), pointers->end());
@@ -258,7 +258,7 @@ Result<cachefmt::Attribute> Classifier::attribute(std::size_t index, std::size_t
         return attribute;
     }
     auto slots =
-        m_words->slots({graph(), index, place_of(PlaceKind::attribute, number)}, first.value,
+        m_words->slots({graph(), index, place_of(NodePlaceKind::attribute, number)}, first.value,
                        other != nullptr ? std::optional<ByteView>{other->attributes[number].value} : std::nullopt, {});
     if (!slots) return std::unexpected(slots.error());
     attribute.slots = std::move(*slots);
@@ -301,10 +301,10 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawCopy& fir
     const auto* other = moved<RawCopy>(index);
     const bool is_nothing = first.size == 0 || first.rows == 0 || first.slices == 0;
     const Pointee pointee = is_nothing ? Pointee::unknown : Pointee::bytes;
-    auto source = region_slot({graph(), index, place_of(PlaceKind::source), pointee}, first.source,
+    auto source = region_slot({graph(), index, place_of(NodePlaceKind::source), pointee}, first.source,
                               other != nullptr ? std::optional{other->source} : std::nullopt);
     if (!source) return std::unexpected(source.error());
-    auto destination = region_slot({graph(), index, place_of(PlaceKind::destination), pointee}, first.destination,
+    auto destination = region_slot({graph(), index, place_of(NodePlaceKind::destination), pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
     if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
@@ -323,7 +323,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawFill& fir
 {
     const auto* other = moved<RawFill>(index);
     const Pointee pointee = first.size == 0 || first.rows == 0 ? Pointee::unknown : Pointee::bytes;
-    auto destination = region_slot({graph(), index, place_of(PlaceKind::destination), pointee}, first.destination,
+    auto destination = region_slot({graph(), index, place_of(NodePlaceKind::destination), pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
     if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
@@ -378,7 +378,7 @@ Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
 {
     const auto* other = moved<RawMemoryOperations>(index);
     const RawMemoryOperation& first = std::get<RawMemoryOperations>(graph().nodes[index].work).operations[number];
-    auto slot = region_slot({graph(), index, place_of(PlaceKind::operation, number), Pointee::bytes}, first.address,
+    auto slot = region_slot({graph(), index, place_of(NodePlaceKind::operation, number), Pointee::bytes}, first.address,
                             other != nullptr ? std::optional{other->operations[number].address} : std::nullopt);
     if (!slot) return slot;
     const std::uint32_t width = cachefmt::width_of(first.kind);
@@ -400,7 +400,7 @@ Result<void> Classifier::check_written_value(std::size_t index, std::size_t numb
     Bytes value;
     append(value, first.value);
     const std::optional<ByteView> then = m_captures.moved ? std::optional<ByteView>{value} : std::nullopt;
-    auto found = m_words->slots({graph(), index, place_of(PlaceKind::operation_value, number)}, value, then, {});
+    auto found = m_words->slots({graph(), index, place_of(NodePlaceKind::operation_value, number)}, value, then, {});
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return {};
     return fail(ErrorCode::not_recordable,
@@ -457,7 +457,7 @@ Result<void> Classifier::add_node(std::uint32_t index)
     return {};
 }
 
-Result<Classified> Classifier::run()
+Result<Classification> Classifier::run()
 {
     if (auto checked = check_captures(m_interface, m_captures); !checked) return std::unexpected(checked.error());
     if (m_captures.flat_addresses) m_words.emplace(m_interface, m_captures);
@@ -475,14 +475,14 @@ Result<Classified> Classifier::run()
 
 } // namespace
 
-std::string in_others(const Captures& captures, const Address& address)
+std::string describe_other_memory(const Captures& captures, const Address& address)
 {
     for (const auto& [name, memory] : captures.others)
         if (holds(memory, address, Pointee::bytes)) return fmt::format(" but in {}", name);
     return {};
 }
 
-Result<Classified> classify(const Interface& interface, const Captures& captures)
+Result<Classification> classify(const Interface& interface, const Captures& captures)
 {
     if (captures.first.graph.allocations.empty()) return Classifier{interface, captures}.run();
     // The graph's own allocations may have other addresses at every capture; this is not a difference in the work.

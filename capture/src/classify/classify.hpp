@@ -81,7 +81,7 @@ struct Captures {
 };
 
 /// Returns " but in 'h' of 'step.forward'" if the address lies in one of Captures::others, otherwise "".
-[[nodiscard]] std::string in_others(const Captures& captures, const Address& address);
+[[nodiscard]] std::string describe_other_memory(const Captures& captures, const Address& address);
 
 /// A word of a by-value parameter whose differing bytes became zero (UnusedWords::tried).
 struct UnusedWord {
@@ -111,7 +111,7 @@ struct Neighbours {
     bool operator==(const Neighbours&) const = default;
 };
 
-struct Classified {
+struct Classification {
     /// The graph without images and without sizes of declared regions. The nodes' image indices count the distinct
     /// modules in `modules`, in order of first use.
     cachefmt::Graph graph;
@@ -126,6 +126,6 @@ struct Classified {
 
 /// Compares the captures and returns the graph with its slots. The text of not_recordable names node, kernel,
 /// parameter, byte offset, the values, and the cure.
-[[nodiscard]] Result<Classified> classify(const Interface& interface, const Captures& captures);
+[[nodiscard]] Result<Classification> classify(const Interface& interface, const Captures& captures);
 
 } // namespace warmgraph

@@ -10,13 +10,13 @@ using cachefmt::Slot;
 
 /// Whether the aligned word around a half is an address by itself, even a stale address or a host address. If so, the
 /// half belongs to that word and not to a pointer in two parts.
-bool FlatWords::is_of_whole_address(ByteView value, std::size_t half, Of of)
+bool FlatWords::is_of_whole_address(ByteView value, std::size_t half, CaptureSide of)
 {
     const std::size_t at = half / k_word * k_word;
     if (at + k_word > value.size()) return false;
     const auto word = load<std::uint64_t>(value, at);
     if (!may_be_pointer(word)) return false;
-    if (m_captures.foreign && of == Of::moved)
+    if (m_captures.foreign && of == CaptureSide::moved)
         return lay_in_known_memory(word) || is_within(m_moved_free, word) || was_host_only(word);
     return lies_in_known_memory(word) || is_within(m_first_free, word) ||
            (!m_captures.foreign && is_within(m_moved_free, word)) ||
@@ -37,7 +37,9 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
             if (overlaps_half(found, high)) continue; // the half is part of a whole pointer
-            if (is_of_whole_address(first, high, Of::first) && is_of_whole_address(moved, high, Of::moved)) continue;
+            if (is_of_whole_address(first, high, CaptureSide::first) &&
+                is_of_whole_address(moved, high, CaptureSide::moved))
+                continue;
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {
@@ -54,7 +56,7 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
 bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
 {
     return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
-        const backends::Place param{backends::PlaceKind::parameter, static_cast<std::uint32_t>(suspect.param)};
+        const backends::NodePlace param{backends::NodePlaceKind::parameter, static_cast<std::uint32_t>(suspect.param)};
         return suspect.node == place.node && place.place == param && suspect.offset == upper;
     });
 }
@@ -75,10 +77,10 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
     for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
         const std::uint64_t upper = load<std::uint32_t>(value, high);
         if (overlaps_half(found, high) || holds_any(without, high, k_half) || !is_near_regions(upper)) continue;
-        if (is_of_whole_address(value, high, Of::first) || is_suspect(place, high)) continue;
+        if (is_of_whole_address(value, high, CaptureSide::first) || is_suspect(place, high)) continue;
         for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
             if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
-            if (is_of_whole_address(value, low, Of::first)) continue;
+            if (is_of_whole_address(value, low, CaptureSide::first)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
             if (auto checked = check_allocation(place, low, flat); !checked) return checked;
         }

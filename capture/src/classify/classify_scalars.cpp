@@ -30,7 +30,7 @@ ByteView bytes_of(const ScalarPlace& place, const CapturedGraph& capture)
     return content.bytes != nullptr ? ByteView{*content.bytes} : ByteView{};
 }
 
-bool is_semaphore(const ScalarPlace& place) noexcept { return place.place.kind == backends::PlaceKind::semaphore; }
+bool is_semaphore(const ScalarPlace& place) noexcept { return place.place.kind == backends::NodePlaceKind::semaphore; }
 
 /// Returns a text such as "parameter 2".
 std::string text_of(const ScalarPlace& place)
@@ -126,9 +126,9 @@ ProbeJudge::ProbeJudge(const Interface& interface, const Captures& captures)
 {
     const auto& nodes = captures.first.graph.nodes;
     for (std::size_t node = 0; node < nodes.size(); ++node)
-        backends::for_each_place(nodes[node].work, [&](const backends::Place& place, const auto& content) {
+        backends::for_each_place(nodes[node].work, [&](const backends::NodePlace& place, const auto& content) {
             // check_fixed() checks attributes and addresses.
-            if (place.kind == backends::PlaceKind::attribute || content.address != nullptr) return;
+            if (place.kind == backends::NodePlaceKind::attribute || content.address != nullptr) return;
             m_places.push_back({node, place});
         });
 }

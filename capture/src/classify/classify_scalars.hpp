@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "classify/classify.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
 /// A place that may hold a scalar: bytes or a number.
 struct ScalarPlace {
     std::size_t node = 0;
-    backends::Place place;
+    backends::NodePlace place;
 };
 
 /// Returns the slots of the place by offset, found from the probes. not_recordable: a word changes with a scalar but is

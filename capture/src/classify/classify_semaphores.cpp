@@ -110,8 +110,8 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
                     "declared scalar plus a constant",
                     where, number, first.value, then);
     }
-    const auto slots =
-        scalar_slots(interface, captures, {node, {backends::PlaceKind::semaphore, static_cast<std::uint32_t>(number)}});
+    const auto slots = scalar_slots(interface, captures,
+                                    {node, {backends::NodePlaceKind::semaphore, static_cast<std::uint32_t>(number)}});
     if (!slots) return std::unexpected(slots.error());
     if (slots->empty()) return SemaphoreUse{0, first.value, {}, first.flags};
     const Slot& slot = slots->front();

@@ -6,7 +6,7 @@
 #include "classify/structural_difference.hpp"
 #include "classify/words.hpp"
 #include "warmgraph/backends/device.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
@@ -45,25 +45,26 @@ std::string WordPlace::subject() const { return describe_node(graph, node); }
 
 std::string WordPlace::name() const
 {
-    using backends::PlaceKind;
+    using backends::NodePlaceKind;
     const auto* const kernel = std::get_if<backends::RawKernel>(&graph.nodes[node].work);
     switch (place.kind) {
-    case PlaceKind::parameter:
+    case NodePlaceKind::parameter:
         return kernel != nullptr && kernel->packed ? "parameter buffer" : fmt::format("parameter {}", place.index);
-    case PlaceKind::attribute:
+    case NodePlaceKind::attribute:
         return fmt::format("attribute {}", kernel != nullptr ? kernel->attributes[place.index].id : place.index);
-    case PlaceKind::source: return "its source";
-    case PlaceKind::destination: return "its destination";
-    case PlaceKind::operation: return fmt::format("operation {}", place.index);
-    case PlaceKind::operation_value: return fmt::format("value of operation {}", place.index);
-    case PlaceKind::semaphore: return fmt::format("value of semaphore {}", place.index);
+    case NodePlaceKind::source: return "its source";
+    case NodePlaceKind::destination: return "its destination";
+    case NodePlaceKind::operation: return fmt::format("operation {}", place.index);
+    case NodePlaceKind::operation_value: return fmt::format("value of operation {}", place.index);
+    case NodePlaceKind::semaphore: return fmt::format("value of semaphore {}", place.index);
     }
     return {};
 }
 
 std::string WordPlace::at(std::size_t offset) const
 {
-    const bool is_single = place.kind == backends::PlaceKind::source || place.kind == backends::PlaceKind::destination;
+    const bool is_single =
+        place.kind == backends::NodePlaceKind::source || place.kind == backends::NodePlaceKind::destination;
     return is_single ? name() : fmt::format("{} byte {}", name(), offset);
 }
 
@@ -196,7 +197,7 @@ bool FlatWords::uses(std::size_t node, std::uint32_t region) const
     const auto& moved = m_captures.moved->graph.nodes[node].work;
     bool found = false;
     backends::for_each_place(m_captures.first.graph.nodes[node].work,
-                             [&](const backends::Place& place, const auto& first) {
+                             [&](const backends::NodePlace& place, const auto& first) {
                                  const auto then = backends::content_at(moved, place);
                                  if (first.address != nullptr)
                                      found = found || is_mine(first.address->flat(), then.address->flat());
@@ -232,7 +233,7 @@ Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& plac
     return std::nullopt;
 }
 
-std::string FlatWords::whereabouts(std::uint64_t value) const
+std::string FlatWords::describe_address(std::uint64_t value) const
 {
     const auto found = std::ranges::find_if(m_regions, [value](const auto& region) { return region.contains(value); });
     if (found == m_regions.end()) return "in no declared region";
@@ -249,7 +250,7 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
     return fail(ErrorCode::not_recordable,
                 "{}, {}: {:#x} ({}) and then {:#x} follows no region. It is probably a pointer to undeclared memory: "
                 "{}. A value computed from an address cannot be recorded: pass the address",
-                place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
+                place.subject(), place.at(at), was, describe_address(was), is, k_declare);
 }
 
 /// From one process to another, all memory of an allocator may move by one distance. The distance that a region moved
@@ -372,7 +373,7 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     return fail(ErrorCode::not_recordable,
                 "{}, {}: {:#x} lies in no declared region{}, inside an allocation of {} bytes. It is probably a "
                 "pointer to undeclared memory: {}",
-                place.subject(), place.at(offset), value, in_others(m_captures, Address::from_flat(value)),
+                place.subject(), place.at(offset), value, describe_other_memory(m_captures, Address::from_flat(value)),
                 allocation->size, k_declare);
 }
 
@@ -386,7 +387,7 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
-                              upper == offset + sizeof low && place.place.kind == backends::PlaceKind::parameter &&
+                              upper == offset + sizeof low && place.place.kind == backends::NodePlaceKind::parameter &&
                               allocation_at(value);
     if (checked || !can_be_tried) return checked;
     m_suspects.push_back({place.node, place.place.index, upper, value, checked.error().message});
@@ -408,7 +409,7 @@ Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset
 }
 
 /// Handles a word that is equal in both captures, or for which there is only one capture.
-Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
+Result<std::optional<Slot>> FlatWords::unmoved_slot(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     Candidates candidates;
     const MappedRegion* moved_away = nullptr;
@@ -507,7 +508,7 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
             const auto word = load<std::uint64_t>(first, at);
             if (!may_be_pointer(word) || overlaps(found, at) || overlaps(scalars, at)) continue;
             if (holds_any(without, at, k_word)) continue;
-            auto slot = staying(place, at, word);
+            auto slot = unmoved_slot(place, at, word);
             if (!slot) return std::unexpected(slot.error());
             if (*slot) found.push_back(**slot);
         }

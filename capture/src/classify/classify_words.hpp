@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "classify/region_map.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
@@ -23,7 +23,7 @@ enum class Pointee : std::uint8_t { unknown, bytes };
 struct WordPlace {
     const backends::RawGraph& graph;
     std::size_t node = 0;
-    backends::Place place;
+    backends::NodePlace place;
     Pointee pointee = Pointee::unknown;
     /// Returns a text such as "kernel rope (node 3)".
     [[nodiscard]] std::string subject() const;
@@ -85,8 +85,8 @@ private:
     /// Returns the pointer that contains the differing byte; nullopt if no region explains the byte.
     [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved,
                                                        std::size_t byte, std::span<const cachefmt::Slot> taken) const;
-    [[nodiscard]] Result<std::optional<cachefmt::Slot>> staying(const WordPlace& place, std::size_t offset,
-                                                                std::uint64_t value);
+    [[nodiscard]] Result<std::optional<cachefmt::Slot>> unmoved_slot(const WordPlace& place, std::size_t offset,
+                                                                     std::uint64_t value);
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
@@ -103,8 +103,8 @@ private:
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                                    std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
-    enum class Of : std::uint8_t { first, moved }; ///< the capture that the word comes from
-    [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half, Of of);
+    enum class CaptureSide : std::uint8_t { first, moved }; ///< the capture that the word comes from
+    [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half, CaptureSide of);
     /// As lies_in_known_memory(), for a word of the moved capture, which may come from another process.
     [[nodiscard]] bool lay_in_known_memory(std::uint64_t moved);
     [[nodiscard]] bool was_host_only(std::uint64_t moved) const;
@@ -122,7 +122,7 @@ private:
                                                 std::size_t upper);
     [[nodiscard]] bool is_suspect(const WordPlace& place, std::size_t upper) const;
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
-    [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
+    [[nodiscard]] std::string describe_address(std::uint64_t value) const;
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
                                                      std::size_t byte) const;
     [[nodiscard]] std::unexpected<Error> beside(const WordPlace& place, ByteView first, const Window& pointer) const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
@@ -44,7 +44,7 @@ public:
     void work(const backends::RawWork& was, backends::RawWork& is) const
     {
         if (was.index() != is.index()) return; // structural_difference() refuses this
-        backends::for_each_place(is, [&](const backends::Place& place, const auto& now) {
+        backends::for_each_place(is, [&](const backends::NodePlace& place, const auto& now) {
             const auto before = backends::content_at(was, place);
             if (before.address != nullptr && now.address != nullptr) address(*before.address, *now.address);
             if (before.bytes != nullptr && now.bytes != nullptr) bytes(*before.bytes, *now.bytes);

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
@@ -57,7 +57,7 @@ private:
     void count(const backends::RawWork& work, const backends::RawWork& other)
     {
         if (work.index() != other.index()) return;
-        backends::for_each_place(work, [&](const backends::Place& place, const auto& content) {
+        backends::for_each_place(work, [&](const backends::NodePlace& place, const auto& content) {
             const auto others = backends::content_at(other, place);
             if (content.address != nullptr && others.address != nullptr)
                 count(content.address->flat(), others.address->flat());

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "classify/region_map.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 
 namespace warmgraph {
 
@@ -37,7 +37,7 @@ private:
         if (std::ranges::any_of(m_found, holds) || std::ranges::any_of(m_regions, is_of_region)) return;
         // The other half of a pair may write its memory, so that memory is never a constant, even if the caller
         // promises so.
-        if (!in_others(m_captures, Address::from_flat(word)).empty()) return;
+        if (!describe_other_memory(m_captures, Address::from_flat(word)).empty()) return;
         if (std::ranges::any_of(m_captures.first.free_blocks, holds)) return;
         if (m_captures.moved && std::ranges::any_of(m_captures.moved->free_blocks, holds)) return;
         if (const auto allocation = m_captures.allocation_at(word)) m_found.push_back(*allocation);
@@ -56,9 +56,9 @@ std::vector<MemoryRef> undeclared_memory(const Interface& interface, const Captu
     const auto& first = captures.first.graph.nodes;
     const auto& moved = captures.moved ? captures.moved->graph.nodes : first;
     for (std::size_t i = 0; i < std::min(first.size(), moved.size()); ++i) {
-        backends::for_each_place(first[i].work, [&](const backends::Place& place, const auto& was) {
+        backends::for_each_place(first[i].work, [&](const backends::NodePlace& place, const auto& was) {
             const auto is = backends::content_at(moved[i].work, place);
-            if (place.kind == backends::PlaceKind::parameter && was.bytes != nullptr && is.bytes != nullptr)
+            if (place.kind == backends::NodePlaceKind::parameter && was.bytes != nullptr && is.bytes != nullptr)
                 search.look_at(*was.bytes, *is.bytes);
         });
     }

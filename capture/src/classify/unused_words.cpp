@@ -41,10 +41,10 @@ std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& p
     return result;
 }
 
-void set_unused(Bytes& value, const UnusedWord& word, Unused what)
+void set_unused(Bytes& value, const UnusedWord& word, UnusedFill what)
 {
     for (std::size_t i = 0; i < word.bytes.size(); ++i)
-        value[word.bytes[i]] = what == Unused::zero ? std::byte{0} : word.first[i];
+        value[word.bytes[i]] = what == UnusedFill::zero ? std::byte{0} : word.first[i];
 }
 
 } // namespace warmgraph

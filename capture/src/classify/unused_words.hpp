@@ -19,8 +19,8 @@ struct ParamIndex {
 [[nodiscard]] std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& place, ByteView first,
                                                    ByteView other, std::span<const std::size_t> bytes);
 
-enum class Unused : std::uint8_t { zero, as_captured };
+enum class UnusedFill : std::uint8_t { zero, as_captured };
 /// Sets the word's bytes in the parameter's value.
-void set_unused(Bytes& value, const UnusedWord& word, Unused what);
+void set_unused(Bytes& value, const UnusedWord& word, UnusedFill what);
 
 } // namespace warmgraph

@@ -2,13 +2,13 @@
 
 namespace warmgraph {
 
-Result<backends::RawGraph> captured_run(const Subject& subject, const RunInputs& inputs, ScratchPool& scratch,
+Result<backends::RawGraph> captured_run(const CaptureTarget& target, const RunInputs& inputs, ScratchPool& scratch,
                                         const std::shared_ptr<backends::Stream>& stream, RunContext& context)
 {
     if (auto begun = stream->begin_capture(); !begun) return std::unexpected(begun.error());
     context.capturing = true;
     context.refusal.reset();
-    auto ran = subject.run(inputs, scratch, stream, context);
+    auto ran = target.run(inputs, scratch, stream, context);
     context.capturing = false;
     auto graph = stream->end_capture();
     if (context.refusal) return std::unexpected(*context.refusal);

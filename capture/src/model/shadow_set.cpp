@@ -45,28 +45,28 @@ struct Cluster {
 /// larger than this step.
 constexpr std::uint64_t k_small_step = k_alignment;
 
-void arrange(Cluster& cluster, const Frame& frame, Apart apart)
+void arrange(Cluster& cluster, const Frame& frame, ShadowGrouping grouping)
 {
     for (std::size_t i = 0; i < cluster.members.size(); ++i) {
         const std::uint64_t from = frame.memory[cluster.members[i]].address.offset - cluster.low;
-        cluster.starts.push_back(apart == Apart::groups_equal   ? 0
-                                 : apart == Apart::groups_steps ? i * k_small_step
-                                                                : from);
+        cluster.starts.push_back(grouping == ShadowGrouping::groups_equal   ? 0
+                                 : grouping == ShadowGrouping::groups_steps ? i * k_small_step
+                                                                            : from);
     }
-    if (apart == Apart::groups_steps) cluster.high += cluster.members.size() * k_small_step;
+    if (grouping == ShadowGrouping::groups_steps) cluster.high += cluster.members.size() * k_small_step;
 }
 
-std::vector<Cluster> clusters_of(const Frame& frame, Apart apart)
+std::vector<Cluster> clusters_of(const Frame& frame, ShadowGrouping grouping)
 {
     std::map<std::uint32_t, Cluster> clusters;
     const auto groups = guards::alias_groups(frame.tensors);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        Cluster& cluster = clusters[apart == Apart::tensors ? static_cast<std::uint32_t>(i) : groups[i]];
+        Cluster& cluster = clusters[grouping == ShadowGrouping::tensors ? static_cast<std::uint32_t>(i) : groups[i]];
         cluster.add(i, frame.memory[i].address.offset, guards::extent_bytes(frame.tensors[i]));
     }
     std::vector<Cluster> result;
     for (auto& [first, cluster] : clusters) {
-        arrange(cluster, frame, apart);
+        arrange(cluster, frame, grouping);
         result.push_back(std::move(cluster));
     }
     return result;
@@ -74,10 +74,10 @@ std::vector<Cluster> clusters_of(const Frame& frame, Apart apart)
 
 } // namespace
 
-Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apart apart)
+Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, ShadowGrouping grouping)
 {
     const bool is_flat = m_device.limits().flat_addresses;
-    const auto clusters = clusters_of(frame, apart);
+    const auto clusters = clusters_of(frame, grouping);
     m_regions.resize(frame.tensors.size());
     for (std::size_t step = 0; step < clusters.size(); ++step) {
         const std::size_t c = shuffle.shift == 0 ? step : clusters.size() - 1 - step;

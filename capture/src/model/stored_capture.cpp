@@ -186,9 +186,9 @@ template <class T, class Plain>
 concept Of = std::same_as<std::remove_const_t<T>, Plain>;
 
 template <class Fields, class Capture>
-class Works {
+class WorkFields {
 public:
-    Works(Fields& fields, Capture& capture) : m_fields(fields), m_capture(capture) {}
+    WorkFields(Fields& fields, Capture& capture) : m_fields(fields), m_capture(capture) {}
 
     void operator()(Of<RawEmpty> auto&) {}
     void operator()(Of<RawKernel> auto& kernel)
@@ -285,7 +285,7 @@ void fields_of(Fields& fields, Of<StoredCapture> auto& capture)
     fields.digest(capture.key.guards_digest);
     fields.text(capture.process);
     fields.list(capture.code, [&](auto& code) { fields.digest(code); });
-    Works works{fields, capture};
+    WorkFields works{fields, capture};
     std::size_t nodes = 0;
     fields.list(capture.graph.nodes, [&](auto& node) {
         fields.alternative(node.work);

@@ -9,16 +9,16 @@
 #include "record/pairing.hpp"
 #include "verify/module_state.hpp"
 #include "verify/trial_conditions.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 #include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
 // --- the captured graph
 
-Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture)
+Result<CapturedGraph> read_capture(const CaptureTarget& target, const Frame& frame, const AdoptedCapture& capture)
 {
-    auto graph = subject.device->recording().read_graph(capture.graph);
+    auto graph = target.device->recording().read_graph(capture.graph);
     if (!graph) return std::unexpected(graph.error());
     CapturedGraph result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
     for (std::size_t i = 0; i < result.regions.size(); ++i)
@@ -52,38 +52,36 @@ void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second,
 
 std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocation_at() const
 {
-    return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
+    return [device = m_target.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
 /// Returns the second capture with the handles of the first capture.
 Result<CapturedGraph> AdoptionSession::second_of(const AdoptedCapture& second, Captures& captures) const
 {
     const StoredCapture* const stored = m_options.stored;
-    auto moved = stored != nullptr ? captured_elsewhere(*stored, m_subject.interface, captures.first)
-                                   : read_capture(m_subject, m_frame, second);
+    auto moved = stored != nullptr ? captured_elsewhere(*stored, m_target.interface, captures.first)
+                                   : read_capture(m_target, m_frame, second);
     if (!moved) return stored != nullptr ? moved : within("the second capture", moved.error());
     if (auto known = check_semaphore_names(moved->graph, second.handles.semaphores); !known)
         return within("the second capture", known.error());
     use_handles_of(m_first.handles, second.handles, moved->graph);
-    if (stored != nullptr) captures.foreign = foreign_memory(*stored, m_subject.device);
+    if (stored != nullptr) captures.foreign = foreign_memory(*stored, m_target.device);
     return moved;
 }
 
-Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
+Result<Classification> AdoptionSession::classified(const AdoptedCapture* second)
 {
     Captures captures;
     captures.flat_addresses = true;
     captures.proof = m_options.proof;
     captures.unused = m_options.unused;
     captures.allocation_at = allocation_at();
-    captures.is_host_only = host_only(m_subject.device);
-    captures.is_handle = [device = m_subject.device](std::uint64_t word) {
-        return device->recording().is_handle(word);
-    };
+    captures.is_host_only = host_only(m_target.device);
+    captures.is_handle = [device = m_target.device](std::uint64_t word) { return device->recording().is_handle(word); };
     captures.handles = m_first.handles;
     captures.scalars = m_first.scalars;
     if (second != nullptr) captures.moved_scalars = second->scalars;
-    auto first = read_capture(m_subject, m_frame, m_first);
+    auto first = read_capture(m_target, m_frame, m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
     // Check this before renaming the second capture's handles: afterwards an unnamed handle would be reported only as a
@@ -104,9 +102,9 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     m_pools = captures.first.scratch;
     captures.constants = m_constants.all();
     if (m_options.keeps_undeclared)
-        if (auto found = m_constants.find(m_subject.interface, captures, {}); !found)
+        if (auto found = m_constants.find(m_target.interface, captures, {}); !found)
             return std::unexpected(found.error());
-    auto result = classify(m_subject.interface, captures);
+    auto result = classify(m_target.interface, captures);
     if (!result) return fail(result.error().code, "{}{}", result.error().message, m_constants.why_not());
     if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
     m_suspects = std::move(result->suspects);
@@ -131,7 +129,7 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 /// Reads the modules' variables for storing. Then runs the original, which must change neither the variables nor the
 /// constants.
-Result<void> AdoptionSession::judge_variables(Classified& classified, RestorationRequest& request)
+Result<void> AdoptionSession::judge_variables(Classification& classified, RestorationRequest& request)
 {
     auto before = read_module_state(classified.modules);
     if (!before) return std::unexpected(before.error());
@@ -143,7 +141,7 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
     request.header.info.library_constants = *constants;
     if (auto hidden = check_exposed(m_device, classified.modules, request.state, vouched); !hidden) return hidden;
     if (auto checked =
-            check_module_state(classified.modules, request.state, m_subject.interface, m_frame.memory, allocation_at());
+            check_module_state(classified.modules, request.state, m_target.interface, m_frame.memory, allocation_at());
         !checked)
         return fail(checked.error().code, "{}{}", checked.error().message, m_constants.why_not());
     if (auto ran = run_original(request); !ran) return ran;
@@ -153,12 +151,12 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
     return m_constants.check_unchanged();
 }
 
-Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)
+Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classification classified)
 {
-    if (auto checked = check_tables(m_subject, *m_trial); !checked) return std::unexpected(checked.error());
-    if (auto looked = m_constants.look_before(m_subject.interface, m_frame.memory); !looked)
+    if (auto checked = check_tables(m_target, *m_trial); !checked) return std::unexpected(checked.error());
+    if (auto looked = m_constants.look_before(m_target.interface, m_frame.memory); !looked)
         return std::unexpected(looked.error());
-    RestorationRequest result{m_subject.device,
+    RestorationRequest result{m_target.device,
                               std::move(header),
                               std::move(classified.graph),
                               classified.modules,
@@ -166,9 +164,9 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               {},
                               {},
                               m_frame.scalars,
-                              {of_the_call(m_first.handles.events, m_subject.handles.events),
-                               of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)},
-                              m_subject.function};
+                              {of_the_call(m_first.handles.events, m_target.handles.events),
+                               of_the_call(m_first.handles.semaphores, m_target.handles.semaphores)},
+                              m_target.function};
     result.header.info.unproven = classified.unproven;
     if (auto judged = judge_variables(classified, result); !judged) return std::unexpected(judged.error());
     result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size() + m_suspects.size());
@@ -188,7 +186,7 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
 Trials AdoptionSession::trials() const
 {
     constexpr std::size_t k_patience = 10;
-    return {m_subject.device, m_stream, m_trial, m_first.handles, k_patience * m_took + std::chrono::seconds{1},
+    return {m_target.device, m_stream, m_trial, m_first.handles, k_patience * m_took + std::chrono::seconds{1},
             nullptr};
 }
 
@@ -206,10 +204,10 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
         return classified(second);
     }();
     if (!graph) return std::unexpected(graph.error());
-    auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame, std::nullopt, m_neighbours);
+    auto trial = TrialMemory::create(m_target.device, m_target.interface, m_frame, std::nullopt, m_neighbours);
     if (!trial) return std::unexpected(trial.error());
     m_trial = std::move(*trial);
-    m_spread = std::make_unique<Spread>(m_subject.device, m_subject.interface, region_types(m_frame),
+    m_spread = std::make_unique<Spread>(m_target.device, m_target.interface, region_types(m_frame),
                                         compared_regions(*m_trial, m_frame.tensors.size()));
     auto known = request(std::move(header), std::move(*graph));
     if (!known) return std::unexpected(known.error());
@@ -237,11 +235,11 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     return recording;
 }
 
-Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
+Result<Recording> adopt(const CaptureTarget& target, const Frame& frame, cachefmt::EntryHeader header,
                         const AdoptedCapture& first, const AdoptedCapture* second, const AdoptOptions& options,
                         replay::ModuleCache& modules, Phases& phases)
 {
-    AdoptionSession session{subject, frame, first, options, modules, phases};
+    AdoptionSession session{target, frame, first, options, modules, phases};
     if (options.stored == nullptr) return session.adopt(std::move(header), second);
     AdoptedCapture elsewhere; // stays empty: its graph and regions come from options.stored
     elsewhere.scalars = options.stored->scalars;
@@ -249,21 +247,21 @@ Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::En
     return session.adopt(std::move(header), &elsewhere);
 }
 
-Result<StoredCapture> capture_for_others(const Subject& subject, const Frame& frame, cachefmt::EntryKey key,
+Result<StoredCapture> capture_for_others(const CaptureTarget& target, const Frame& frame, cachefmt::EntryKey key,
                                          const AdoptedCapture& capture)
 {
-    if (!subject.device->limits().flat_addresses)
-        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", subject.device->id());
-    if (auto checked = check_capture(subject, frame, capture, "first"); !checked)
+    if (!target.device->limits().flat_addresses)
+        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", target.device->id());
+    if (auto checked = check_capture(target, frame, capture, "first"); !checked)
         return std::unexpected(checked.error());
-    if (auto prepared = subject.device->recording().prepare_recording(); !prepared)
+    if (auto prepared = target.device->recording().prepare_recording(); !prepared)
         return std::unexpected(prepared.error());
-    auto captured = read_capture(subject, frame, capture);
+    auto captured = read_capture(target, frame, capture);
     if (!captured) return std::unexpected(captured.error());
     if (auto known = check_semaphore_names(captured->graph, capture.handles.semaphores); !known)
         return std::unexpected(known.error());
     if (auto checked = check_no_collectives(captured->graph); !checked) return std::unexpected(checked.error());
-    auto stored = stored_capture(subject.device, subject.interface, std::move(key), std::move(*captured));
+    auto stored = stored_capture(target.device, target.interface, std::move(key), std::move(*captured));
     if (!stored) return stored;
     stored->process = process_name();
     stored->scalars = capture.scalars;

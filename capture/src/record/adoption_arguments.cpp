@@ -8,10 +8,10 @@
 
 namespace warmgraph {
 
-Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
+Result<void> check_capture(const CaptureTarget& target, const Frame& frame, const AdoptedCapture& capture,
                            std::string_view which)
 {
-    const auto& regions = subject.interface.regions;
+    const auto& regions = target.interface.regions;
     if (capture.graph == nullptr) return fail(ErrorCode::invalid_argument, "the {} graph is null", which);
     if (capture.regions.size() != regions.size())
         return fail(ErrorCode::invalid_argument, "the {} capture names {} regions, expected {} as declared", which,
@@ -23,7 +23,7 @@ Result<void> check_capture(const Subject& subject, const Frame& frame, const Ado
             return fail(ErrorCode::invalid_argument, "'{}' has {} bytes in the {} capture, expected {}",
                         regions[i].name, capture.regions[i].address.is_null() ? 0 : capture.regions[i].size, which,
                         extent);
-        if (capture.regions[i].address.offset % subject.device->limits().memory_alignment != 0)
+        if (capture.regions[i].address.offset % target.device->limits().memory_alignment != 0)
             return fail(ErrorCode::invalid_argument, "'{}' is misaligned in the {} capture", regions[i].name, which);
     }
     return {};
@@ -33,13 +33,13 @@ Result<void> check_capture(const Subject& subject, const Frame& frame, const Ado
 /// this distance.
 Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
 {
-    const auto& scalars = m_subject.interface.scalars;
+    const auto& scalars = m_target.interface.scalars;
     if (scalars.empty()) return {};
     if (second == nullptr)
         return fail(ErrorCode::invalid_argument,
                     "'{}' declares the scalar '{}', but one capture cannot show where the scalar goes: give a second "
                     "capture with another value, or declare it in Spec::values and adopt a graph for each value",
-                    m_subject.name, scalars[0].name);
+                    m_target.name, scalars[0].name);
     if (m_first.scalars.size() != scalars.size() || second->scalars.size() != scalars.size())
         return fail(ErrorCode::invalid_argument, "the captures give {} and {} scalars, expected {} as declared",
                     m_first.scalars.size(), second->scalars.size(), scalars.size());
@@ -76,11 +76,11 @@ Result<void> AdoptionSession::check_followed(const cachefmt::Graph& graph) const
 
 Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) const
 {
-    const auto& interface = m_subject.interface;
+    const auto& interface = m_target.interface;
     if (!m_device.limits().flat_addresses) return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
     if (auto checked = check_scalars(second); !checked) return checked;
-    if (auto checked = check_capture(m_subject, m_frame, m_first, "first"); !checked) return checked;
-    if (auto checked = check_no_managed(m_subject, m_frame.memory); !checked) return checked;
+    if (auto checked = check_capture(m_target, m_frame, m_first, "first"); !checked) return checked;
+    if (auto checked = check_no_managed(m_target, m_frame.memory); !checked) return checked;
     for (std::size_t i = 0; i < interface.regions.size(); ++i)
         if (m_first.regions[i].address != m_frame.memory[i].address)
             return fail(ErrorCode::invalid_argument,
@@ -104,7 +104,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                             constant, name);
     // If the second capture comes from another process, only its addresses are known here, and they are compared later.
     const bool is_here = second != nullptr && m_options.stored == nullptr;
-    return is_here ? check_capture(m_subject, m_frame, *second, "second") : Result<void>{};
+    return is_here ? check_capture(m_target, m_frame, *second, "second") : Result<void>{};
 }
 
 } // namespace warmgraph

@@ -20,23 +20,23 @@
 namespace warmgraph {
 
 /// Reads the graph back, together with the addresses of the call's tensors.
-[[nodiscard]] Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame,
+[[nodiscard]] Result<CapturedGraph> read_capture(const CaptureTarget& target, const Frame& frame,
                                                  const AdoptedCapture& capture);
 /// Fails with invalid_argument if the capture does not fit the function's declaration. `which` names the capture in the
 /// message: "first".
-[[nodiscard]] Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
+[[nodiscard]] Result<void> check_capture(const CaptureTarget& target, const Frame& frame, const AdoptedCapture& capture,
                                          std::string_view which);
 
 class AdoptionSession {
 public:
-    AdoptionSession(const Subject& subject, const Frame& frame, const AdoptedCapture& first,
+    AdoptionSession(const CaptureTarget& target, const Frame& frame, const AdoptedCapture& first,
                     const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases)
-        : m_subject(subject),
-          m_device(*subject.device),
+        : m_target(target),
+          m_device(*target.device),
           m_frame(frame),
           m_first(first),
           m_options(options),
-          m_constants(subject.device, named(subject.interface.constants), options.most_constant_bytes),
+          m_constants(target.device, named(target.interface.constants), options.most_constant_bytes),
           m_module_cache(modules),
           m_phases(phases)
     {
@@ -48,8 +48,8 @@ private:
     [[nodiscard]] Result<void> check_scalars(const AdoptedCapture* second) const;
     [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
     [[nodiscard]] Result<CapturedGraph> second_of(const AdoptedCapture& second, Captures& captures) const;
-    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
-    [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
+    [[nodiscard]] Result<Classification> classified(const AdoptedCapture* second);
+    [[nodiscard]] Result<void> judge_variables(Classification& classified, RestorationRequest& request);
     [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);
     [[nodiscard]] Result<void> run_original(RestorationRequest& request);
     [[nodiscard]] Result<void> run_original_within(ScratchContents& scratch, RestorationRequest& request);
@@ -60,11 +60,11 @@ private:
     [[nodiscard]] Result<void> keep_contents(const ScratchContents& scratch,
                                              std::span<const ScratchContents::Range> ranges,
                                              RestorationRequest& request);
-    [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Classified classified);
+    [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Classification classified);
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at() const;
     [[nodiscard]] Trials trials() const;
 
-    const Subject& m_subject;
+    const CaptureTarget& m_target;
     backends::Device& m_device;
     const Frame& m_frame;
     const AdoptedCapture& m_first;

@@ -92,7 +92,7 @@ Result<bool> Answer::is_done()
     auto done = m_event->is_done();
     const auto now = system_clock().steady();
     if (done && *done)
-        found_done(now);
+        note_done(now);
     else if (done)
         m_busy = now;
     return done;
@@ -104,18 +104,18 @@ Result<void> Answer::wait()
     if (auto done = m_stream->synchronize(); !done) return within("wait for the call's results", done.error());
     const auto now = system_clock().steady();
     if (was_done && !*was_done) m_busy = now;
-    found_done(now);
+    note_done(now);
     return {};
 }
 
-void Answer::found_done(std::chrono::steady_clock::time_point now) noexcept
+void Answer::note_done(std::chrono::steady_clock::time_point now) noexcept
 {
     if (m_took.count() == 0) m_took = std::max(std::chrono::nanoseconds{now - m_begun}, std::chrono::nanoseconds{1});
 }
 
 std::chrono::nanoseconds Answer::took(std::chrono::nanoseconds work) const noexcept
 {
-    // Asks the driver only here, not in found_done(), because the driver may know the time only a moment later.
+    // Asks the driver only here, not in note_done(), because the driver may know the time only a moment later.
     if (const auto told = m_event ? m_event->done_at() : std::nullopt) return *told - m_begun;
     const std::chrono::nanoseconds at_least = std::min(std::chrono::nanoseconds{m_busy - m_begun}, m_took);
     return std::clamp(m_returned - m_begun + work, at_least, m_took);

@@ -46,7 +46,7 @@ public:
     [[nodiscard]] Result<void> check_enqueued() const;
 
 private:
-    void found_done(std::chrono::steady_clock::time_point now) noexcept;
+    void note_done(std::chrono::steady_clock::time_point now) noexcept;
 
     std::shared_ptr<backends::Device> m_device;
     bool m_waits_outside;

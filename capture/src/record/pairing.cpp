@@ -7,7 +7,7 @@
 #include "classify/structural_difference.hpp"
 #include "classify/words.hpp"
 #include "warmgraph/backends/host_functions.hpp"
-#include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/node_places.hpp"
 #include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/process.hpp"
 
@@ -77,7 +77,7 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
         }
     };
     for (const RawNode& node : capture.graph.nodes)
-        backends::for_each_place(node.work, [&](const backends::Place&, const auto& content) {
+        backends::for_each_place(node.work, [&](const backends::NodePlace&, const auto& content) {
             if (content.bytes != nullptr) look_at(*content.bytes);
         });
     for (const auto& [address, allocation] : live) capture.live.push_back(allocation);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "record/answer.hpp"
-#include "record/look.hpp"
+#include "record/observer.hpp"
 #include "verify/constants.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
@@ -26,14 +26,14 @@ constexpr std::chrono::seconds k_more_patience{1};
 } // namespace
 
 struct RecordingSession::Impl {
-    Impl(Subject its_subject, Frame its_frame, replay::ModuleCache& cache, RecordOptions its_options)
-        : subject(std::move(its_subject)),
+    Impl(CaptureTarget its_target, Frame its_frame, replay::ModuleCache& cache, RecordOptions its_options)
+        : target(std::move(its_target)),
           frame(std::move(its_frame)),
           module_cache(cache),
           options(std::move(its_options)),
-          scratch(subject.device, ScratchPool::Kind::memory)
+          scratch(target.device, ScratchPool::Kind::memory)
     {
-        context.function = subject.name;
+        context.function = target.name;
     }
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
@@ -44,8 +44,8 @@ struct RecordingSession::Impl {
 
     [[nodiscard]] Result<void> prepare();
     [[nodiscard]] Result<void> find_constants(Captures& captures);
-    [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
-    [[nodiscard]] RestorationRequest request(cachefmt::EntryHeader header, Seen seen) const;
+    [[nodiscard]] Result<RestorationRequest> observe(cachefmt::EntryHeader header, Phases& phases);
+    [[nodiscard]] RestorationRequest request(cachefmt::EntryHeader header, Observation seen) const;
     [[nodiscard]] Result<void> check_variables() const;
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
     [[nodiscard]] Result<void> check_scratch(const std::shared_ptr<backends::GraphExec>& exec);
@@ -61,21 +61,22 @@ struct RecordingSession::Impl {
     [[nodiscard]] Result<Recording> attempt(cachefmt::EntryHeader header, Phases& phases);
     [[nodiscard]] std::unique_ptr<Spread> new_spread() const
     {
-        return std::make_unique<Spread>(subject.device, subject.interface, region_types(frame),
+        return std::make_unique<Spread>(target.device, target.interface, region_types(frame),
                                         compared_regions(*memory, frame.tensors.size()));
     }
 
-    Subject subject;
+    CaptureTarget target;
     Frame frame;
     replay::ModuleCache& module_cache;
     RecordOptions options;
-    Constants constants{subject.device, named(subject.interface.constants), options.most_constant_bytes};
+    Constants constants{target.device, named(target.interface.constants), options.most_constant_bytes};
     RunContext context;
     std::shared_ptr<backends::Stream> stream;
     std::shared_ptr<TrialMemory> memory;
     ScratchPool scratch;
     std::optional<Answer> answer;
-    std::optional<Look> looking; // keeps the captures' addresses until the end, because no address may be used twice
+    std::optional<Observer>
+        observer; // keeps the captures' addresses until the end, because no address may be used twice
     std::optional<Trials> trials;
     std::unique_ptr<Spread> spread;         // results of runs that start with the outputs' original contents
     std::unique_ptr<Spread> disturbed;      // results of runs that start with other outputs
@@ -87,16 +88,16 @@ struct RecordingSession::Impl {
 
 Result<void> RecordingSession::Impl::prepare()
 {
-    if (auto checked = check_no_managed(subject, frame.memory); !checked) return checked;
-    if (auto prepared = subject.device->recording().prepare_recording(); !prepared) return prepared;
-    auto made = subject.device->create_stream();
+    if (auto checked = check_no_managed(target, frame.memory); !checked) return checked;
+    if (auto prepared = target.device->recording().prepare_recording(); !prepared) return prepared;
+    auto made = target.device->create_stream();
     if (!made) return std::unexpected(made.error());
     stream = std::move(*made);
-    auto copies = TrialMemory::create(subject.device, subject.interface, frame);
+    auto copies = TrialMemory::create(target.device, target.interface, frame);
     if (!copies) return std::unexpected(copies.error());
     memory = std::move(*copies);
-    if (auto looked = constants.look_before(subject.interface, frame.memory); !looked) return looked;
-    answer.emplace(subject.device, subject.handles);
+    if (auto looked = constants.look_before(target.interface, frame.memory); !looked) return looked;
+    answer.emplace(target.device, target.handles);
     return answer->allocate(*memory);
 }
 
@@ -110,13 +111,13 @@ Result<void> RecordingSession::Impl::find_constants(Captures& captures)
     if (!options.keeps_undeclared) return {};
     std::vector<MemoryRef> in_use = frame.memory;
     std::ranges::copy(memory->regions(), std::back_inserter(in_use));
-    if (auto found = constants.find(subject.interface, captures, in_use); !found) return found;
-    return constants.look_before(subject.interface, frame.memory);
+    if (auto found = constants.find(target.interface, captures, in_use); !found) return found;
+    return constants.look_before(target.interface, frame.memory);
 }
 
-RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header, Seen seen) const
+RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header, Observation seen) const
 {
-    RestorationRequest result{subject.device,
+    RestorationRequest result{target.device,
                               std::move(header),
                               std::move(seen.classified.graph),
                               seen.classified.modules,
@@ -124,8 +125,8 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
                               {},
                               {},
                               frame.scalars,
-                              subject.handles,
-                              subject.function};
+                              target.handles,
+                              target.function};
     auto& info = result.header.info;
     info.unproven = seen.classified.unproven;
     info.scalar_proofs = std::move(seen.scalar_proofs);
@@ -134,7 +135,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
         result.header.key.guards_digest = cachefmt::guards_digest(result.header.guards);
     }
-    describe_declared(result.graph, *subject.device, frame, result.header.guards);
+    describe_declared(result.graph, *target.device, frame, result.header.guards);
     for (backends::Module* module : result.modules) {
         const auto program = context.modules.find(module);
         result.labels.push_back(program != context.modules.end() ? program->second.name : "");
@@ -142,17 +143,17 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     return result;
 }
 
-Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader header, Phases& phases)
+Result<RestorationRequest> RecordingSession::Impl::observe(cachefmt::EntryHeader header, Phases& phases)
 {
     const auto timer = phases.measure("look");
     if (auto strayed = answer->check_enqueued(); !strayed) return std::unexpected(strayed.error());
-    if (auto checked = check_tables(subject, *memory); !checked) return std::unexpected(checked.error());
-    looking.emplace(subject, frame, *memory, scratch, stream, context, options.unused);
+    if (auto checked = check_tables(target, *memory); !checked) return std::unexpected(checked.error());
+    observer.emplace(target, frame, *memory, scratch, stream, context, options.unused);
     const auto tenth = std::chrono::duration_cast<std::chrono::milliseconds>(phases.get("compile") / 10);
-    auto seen = looking->look(std::max(options.probing, tenth),
-                              [this](Captures& captures) { return find_constants(captures); });
+    auto seen = observer->observe(std::max(options.probing, tenth),
+                                  [this](Captures& captures) { return find_constants(captures); });
     if (!seen) return fail(seen.error().code, "{}{}", seen.error().message, constants.why_not());
-    if (auto checked = check_no_collectives(looking->capture()); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_no_collectives(observer->capture()); !checked) return std::unexpected(checked.error());
     modules = seen->classified.modules;
     auto state = read_module_state(modules);
     if (!state) return std::unexpected(state.error());
@@ -160,12 +161,12 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     const std::size_t first_constant = seen->classified.graph.regions.size() - constants.all().size();
     const ModuleState stored = constants.relocated(variables, first_constant);
     const auto& vouched = options.frozen_variables;
-    auto frozen = check_frozen(*subject.device, modules, stored, vouched);
+    auto frozen = check_frozen(*target.device, modules, stored, vouched);
     if (!frozen) return std::unexpected(frozen.error());
     header.info.library_constants = *frozen;
-    if (auto hidden = check_exposed(*subject.device, modules, stored, vouched); !hidden)
+    if (auto hidden = check_exposed(*target.device, modules, stored, vouched); !hidden)
         return std::unexpected(hidden.error());
-    if (auto checked = check_module_state(modules, stored, subject.interface, frame.memory, looking->allocations());
+    if (auto checked = check_module_state(modules, stored, target.interface, frame.memory, observer->allocations());
         !checked)
         return fail(checked.error().code, "{}{}", checked.error().message, constants.why_not());
     auto known = request(std::move(header), std::move(*seen));
@@ -180,7 +181,7 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
 
 std::string RecordingSession::Impl::unwritten_text() const
 {
-    const std::size_t words = looking ? looking->unwritten_words() : 0;
+    const std::size_t words = observer ? observer->unwritten_words() : 0;
     return words == 0
                ? ""
                : fmt::format(", or {} uninitialised words of its parameters, which are zeros in the capture", words);
@@ -209,8 +210,8 @@ Result<void> RecordingSession::Impl::check_variables() const
 
 void RecordingSession::Impl::make_trials()
 {
-    trials.emplace(subject.device, stream, memory, subject.handles,
-                   k_patience * answer->took_at_most() + k_more_patience, [this] { return check_variables(); });
+    trials.emplace(target.device, stream, memory, target.handles, k_patience * answer->took_at_most() + k_more_patience,
+                   [this] { return check_variables(); });
 }
 
 /// The runs so far found zeros in scratch, as the first replay does. This run finds the last run's remains, as later
@@ -233,7 +234,7 @@ Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backend
 /// keep their contents. Runs that start with other outputs give more results that a restored graph must match.
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
 {
-    auto made = instantiate_for_trials(*subject.device, capture);
+    auto made = instantiate_for_trials(*target.device, capture);
     if (!made) return std::unexpected(made.error());
     const std::shared_ptr<backends::GraphExec> exec{std::move(*made)};
     const auto run_into = [&](Spread& into, Outputs outputs) {
@@ -290,10 +291,9 @@ std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars(
     auto scalars = frame.scalars;
     bool differ = false;
     for (std::size_t s = 0; s < scalars.size(); ++s) {
-        const auto& scalar = subject.interface.scalars[s];
-        if (!scalar.range || (scalar.dtype == DType::u64 && subject.device->recording().is_handle(scalars[s])))
-            continue;
-        const auto plan = plan_probes(scalar.dtype, subject.interface.ranges[s], scalars[s]);
+        const auto& scalar = target.interface.scalars[s];
+        if (!scalar.range || (scalar.dtype == DType::u64 && target.device->recording().is_handle(scalars[s]))) continue;
+        const auto plan = plan_probes(scalar.dtype, target.interface.ranges[s], scalars[s]);
         if (plan.values.empty()) continue;
         scalars[s] = plan.values[plan.least / 2];
         differ = true;
@@ -305,9 +305,9 @@ Result<void> RecordingSession::Impl::verify_at_other_scalars(replay::Executable&
 {
     const auto scalars = other_scalars();
     if (!scalars) return {};
-    auto capture = looking->capture_at(*scalars);
+    auto capture = observer->capture_at(*scalars);
     if (!capture) return std::unexpected(capture.error());
-    auto made = instantiate_for_trials(*subject.device, *capture);
+    auto made = instantiate_for_trials(*target.device, *capture);
     if (!made) return std::unexpected(made.error());
     const std::shared_ptr<backends::GraphExec> exec{std::move(*made)};
     const auto there = new_spread();
@@ -324,12 +324,12 @@ Result<void> RecordingSession::Impl::verify_at_other_scalars(replay::Executable&
 Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, Phases& phases)
 {
     const auto started = system_clock().steady();
-    auto known = look(std::move(header), phases);
+    auto known = observe(std::move(header), phases);
     if (!known) return std::unexpected(known.error());
     const auto timer = phases.measure("try");
     if (auto same = memory->check_read_only(); !same) return std::unexpected(same.error());
     make_trials();
-    if (auto learned = learn(looking->capture()); !learned) {
+    if (auto learned = learn(observer->capture()); !learned) {
         if (auto intact = trials->check_caller_memory(); !intact) return std::unexpected(intact.error());
         return std::unexpected(learned.error());
     }
@@ -360,8 +360,8 @@ Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
     if (auto measured = alone->measure(); !measured) return measured;
     auto accepted = trials->accept_all(executable, frame.scalars, *alone, Outputs::as_they_were);
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && !trials->is_abandoned()) {
-        if (!looking) looking.emplace(subject, frame, *memory, scratch, stream, context, options.unused);
-        auto capture = looking->capture_at(frame.scalars);
+        if (!observer) observer.emplace(target, frame, *memory, scratch, stream, context, options.unused);
+        auto capture = observer->capture_at(frame.scalars);
         if (!capture) return std::unexpected(capture.error());
         if (auto learned = learn(*capture); !learned) return learned;
         if (!spread->is_bitwise())
@@ -373,8 +373,9 @@ Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
 
 // --- the public class
 
-RecordingSession::RecordingSession(Subject subject, Frame frame, replay::ModuleCache& modules, RecordOptions options)
-    : m_impl(std::make_shared<Impl>(std::move(subject), std::move(frame), modules, std::move(options)))
+RecordingSession::RecordingSession(CaptureTarget target, Frame frame, replay::ModuleCache& modules,
+                                   RecordOptions options)
+    : m_impl(std::make_shared<Impl>(std::move(target), std::move(frame), modules, std::move(options)))
 {
 }
 RecordingSession::~RecordingSession() = default;
@@ -407,7 +408,7 @@ Result<void> RecordingSession::wait_for_answer()
 {
     if (auto done = m_impl->answer->is_done(); !done)
         return std::unexpected(done.error()); // is_done() notes the time if the work is done
-    m_impl->subject.device->bulk().warm_up();
+    m_impl->target.device->bulk().warm_up();
     return m_impl->answer->wait();
 }
 

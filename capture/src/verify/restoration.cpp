@@ -147,7 +147,7 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
     return attempt(request, *whole, modules, verify);
 }
 
-void set_words(RestorationRequest& request, std::span<const UnusedWord> words, Unused what)
+void set_words(RestorationRequest& request, std::span<const UnusedWord> words, UnusedFill what)
 {
     for (const UnusedWord& word : words)
         set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word, what);
@@ -160,8 +160,8 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
 {
     const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {
         auto tried = request;
-        set_words(tried, request.unused, Unused::as_captured);
-        set_words(tried, zero, Unused::zero);
+        set_words(tried, request.unused, UnusedFill::as_captured);
+        set_words(tried, zero, UnusedFill::zero);
         auto recording = restore_cut_or_whole(tried, modules, verify);
         if (recording) return true;
         if (recording.error().code != ErrorCode::verification_failed || verify.is_abandoned())

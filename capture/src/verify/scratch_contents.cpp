@@ -42,7 +42,7 @@ std::vector<ScratchContents::Run> ScratchContents::runs_of(std::span<const backe
 ScratchContents::~ScratchContents()
 {
     static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): a destructor cannot report it
-    for (const Saved& saved : m_saved) m_device.release(saved.copy);
+    for (const SavedMemory& saved : m_saved) m_device.release(saved.copy);
 }
 
 Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std::span<const MemoryRef> known)
@@ -70,7 +70,7 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
 }
 
 /// Searches each half of the range if the range has more words than one search returns.
-Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to)
+Result<void> ScratchContents::find_addresses(SavedMemory& saved, std::uint64_t from, std::uint64_t to)
 {
     auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, m_windows, k_at_once);
     if (!found) return within(fmt::format("search scratch '{}'", saved.name), found.error());
@@ -86,7 +86,7 @@ Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, s
 
 Result<void> ScratchContents::restore()
 {
-    for (const Saved& saved : m_saved)
+    for (const SavedMemory& saved : m_saved)
         if (auto copied = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size); !copied)
             return within(fmt::format("fill scratch '{}'", saved.name), copied.error());
     return {};
@@ -110,7 +110,7 @@ Result<void> ScratchContents::fill_words(const MemoryRef& memory, std::uint64_t 
 Result<void> ScratchContents::fill(const Range& range, Fill with, std::span<const Range> kept)
 {
     if (auto restored = restore(); !restored) return restored;
-    const Saved& saved = m_saved[range.scratch];
+    const SavedMemory& saved = m_saved[range.scratch];
     const std::uint64_t word = with == Fill::zeros ? 0 : with == Fill::whole_numbers ? k_whole : k_real;
     const auto begin = std::ranges::lower_bound(saved.runs, range.from, std::less{}, &Run::to);
     const auto end = std::ranges::lower_bound(begin, saved.runs.end(), range.to, std::less{}, &Run::from);
@@ -132,14 +132,14 @@ Result<void> ScratchContents::fill(const Range& range, Fill with, std::span<cons
     return {};
 }
 
-Result<void> ScratchContents::copy_back(const Saved& saved, const Run& run) const
+Result<void> ScratchContents::copy_back(const SavedMemory& saved, const Run& run) const
 {
     return m_device.bulk().copy(saved.memory.address + run.from, saved.copy.address + run.from, run.to - run.from);
 }
 
 /// Fills the range by way of host memory: a copy for each run would take minutes if the pool once held a table of
 /// addresses.
-Result<void> ScratchContents::fill_around(const Saved& saved, const Range& range, std::uint64_t word,
+Result<void> ScratchContents::fill_around(const SavedMemory& saved, const Range& range, std::uint64_t word,
                                           std::span<const Run> runs) const
 {
     return rewrite(saved, {range.from, range.to}, [&](std::uint64_t offset, Bytes& piece) -> Result<void> {
@@ -159,7 +159,7 @@ Result<void> ScratchContents::fill_around(const Saved& saved, const Range& range
     });
 }
 
-Result<void> ScratchContents::rewrite(const Saved& saved, const Run& part,
+Result<void> ScratchContents::rewrite(const SavedMemory& saved, const Run& part,
                                       const std::function<Result<void>(std::uint64_t, Bytes&)>& change) const
 {
     for (std::uint64_t from = part.from; from < part.to; from += k_piece) {
@@ -175,7 +175,7 @@ Result<void> ScratchContents::put_back()
 {
     Result<void> result;
     if (std::exchange(m_is_back, true)) return result;
-    for (const Saved& saved : m_saved) { // goes on after an error
+    for (const SavedMemory& saved : m_saved) { // goes on after an error
         auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
         if (!written && result) result = written;
     }
@@ -250,15 +250,15 @@ Result<std::vector<ScratchContents::Range>> ScratchContents::read_before_written
 }
 
 /// Zeroed memory that replaces the live memory that words point into.
-class ScratchContents::Elsewhere {
+class ScratchContents::ZeroedMemory {
 public:
-    Elsewhere(backends::Device& device, std::span<const backends::AddressWindow> windows) noexcept
+    ZeroedMemory(backends::Device& device, std::span<const backends::AddressWindow> windows) noexcept
         : m_device(device), m_windows(windows), m_most(device.free_memory() / 2)
     {
     }
-    Elsewhere(const Elsewhere&) = delete;
-    Elsewhere& operator=(const Elsewhere&) = delete;
-    ~Elsewhere()
+    ZeroedMemory(const ZeroedMemory&) = delete;
+    ZeroedMemory& operator=(const ZeroedMemory&) = delete;
+    ~ZeroedMemory()
     {
         for (const auto& [original, zeros] : m_all) m_device.release(zeros);
     }
@@ -297,7 +297,7 @@ private:
 };
 
 /// Words may overlap; the later word's bytes win.
-Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& elsewhere) const
+Result<void> ScratchContents::move_addresses(const SavedMemory& saved, ZeroedMemory& elsewhere) const
 {
     std::vector<backends::AddressWord> moved;
     moved.reserve(saved.addresses.size());
@@ -328,10 +328,10 @@ Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& else
 
 Result<void> ScratchContents::check_addresses(const std::function<Result<bool>()>& accepts)
 {
-    Elsewhere elsewhere{m_device, m_windows};
+    ZeroedMemory elsewhere{m_device, m_windows};
     if (auto restored = restore(); !restored) return restored;
-    const Saved* first = nullptr;
-    for (const Saved& saved : m_saved) {
+    const SavedMemory* first = nullptr;
+    for (const SavedMemory& saved : m_saved) {
         if (saved.addresses.empty()) continue;
         if (first == nullptr) first = &saved;
         if (auto moved = move_addresses(saved, elsewhere); !moved) return moved;
@@ -359,7 +359,7 @@ MemoryRef ScratchContents::memory(const Range& range) const
 
 Result<bool> ScratchContents::is_unchanged(const Range& range) const
 {
-    const Saved& saved = m_saved[range.scratch];
+    const SavedMemory& saved = m_saved[range.scratch];
     const auto differs = m_device.bulk().first_difference(saved.memory.address + range.from,
                                                           saved.copy.address + range.from, range.to - range.from);
     if (!differs) return std::unexpected(differs.error());

@@ -61,18 +61,18 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> address_in(const Range& range) const;
 
 private:
-    class Elsewhere;
+    class ZeroedMemory;
     /// A run of bytes: [from, to).
     struct Run {
         std::uint64_t from = 0, to = 0;
     };
-    struct Saved {
+    struct SavedMemory {
         std::string name;
         MemoryRef memory, copy;
         std::vector<backends::AddressWord> addresses; // words that look like addresses, sorted by offset
         std::vector<Run> runs;                        // the bytes that `addresses` cover
     };
-    [[nodiscard]] Result<void> find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to);
+    [[nodiscard]] Result<void> find_addresses(SavedMemory& saved, std::uint64_t from, std::uint64_t to);
     [[nodiscard]] Result<bool> matters(const Range& range, Fill with, std::span<const Range> kept,
                                        const std::function<Result<bool>()>& accepts);
     [[nodiscard]] Result<Range> narrowed(Range range, Fill with, std::span<const Range> kept,
@@ -81,17 +81,17 @@ private:
                                           const std::function<Result<bool>()>& accepts);
     [[nodiscard]] Result<void> fill_words(const MemoryRef& memory, std::uint64_t word) const;
     [[nodiscard]] static std::vector<Run> runs_of(std::span<const backends::AddressWord> words);
-    [[nodiscard]] Result<void> copy_back(const Saved& saved, const Run& run) const;
-    [[nodiscard]] Result<void> move_addresses(const Saved& saved, Elsewhere& elsewhere) const;
-    [[nodiscard]] Result<void> fill_around(const Saved& saved, const Range& range, std::uint64_t word,
+    [[nodiscard]] Result<void> copy_back(const SavedMemory& saved, const Run& run) const;
+    [[nodiscard]] Result<void> move_addresses(const SavedMemory& saved, ZeroedMemory& elsewhere) const;
+    [[nodiscard]] Result<void> fill_around(const SavedMemory& saved, const Range& range, std::uint64_t word,
                                            std::span<const Run> runs) const;
     /// Downloads the captured contents in pieces, lets `change` edit them, and uploads them to the scratch.
     /// `change(offset, piece)`: `offset` is the position of the piece's first byte.
-    [[nodiscard]] Result<void> rewrite(const Saved& saved, const Run& part,
+    [[nodiscard]] Result<void> rewrite(const SavedMemory& saved, const Run& part,
                                        const std::function<Result<void>(std::uint64_t, Bytes&)>& change) const;
 
     backends::Device& m_device;
-    std::vector<Saved> m_saved;
+    std::vector<SavedMemory> m_saved;
     std::vector<backends::AddressWindow> m_windows; // address ranges around the known memory
     bool m_is_back = false;
 };

@@ -36,38 +36,38 @@ std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> r
     return windows;
 }
 
-Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions)
+Result<void> check_no_managed(const CaptureTarget& target, std::span<const MemoryRef> regions)
 {
     for (std::size_t i = 0; i < regions.size(); ++i)
-        if (subject.device->recording().is_managed(regions[i].address))
+        if (target.device->recording().is_managed(regions[i].address))
             return fail(ErrorCode::not_recordable,
                         "'{}' is managed memory, which the callable may read and write on the host unnoticed: pass "
                         "device memory (Device::allocate) or page-locked memory (Device::allocate_host)",
-                        subject.interface.regions[i].name);
+                        target.interface.regions[i].name);
     return {};
 }
 
-Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
+Result<void> check_tables(const CaptureTarget& target, const TrialMemory& memory)
 {
-    if (!subject.device->limits().flat_addresses) return {};
+    if (!target.device->limits().flat_addresses) return {};
     const auto windows = windows_around(memory.original());
     const auto words = memory.words_in(windows);
     if (!words) return std::unexpected(words.error());
     for (const auto& word : *words) {
-        const auto allocation = subject.device->recording().allocation_at(word.value);
+        const auto allocation = target.device->recording().allocation_at(word.value);
         const auto& regions = memory.original();
         const auto in = std::ranges::find_if(
             regions, [&](const MemoryRef& region) { return word.value - region.address.flat() < region.size; });
         if (!allocation && in == regions.end()) continue;
         const std::string whose =
             in != regions.end()
-                ? fmt::format("'{}'", subject.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
+                ? fmt::format("'{}'", target.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
                 : fmt::format("an allocation of {} bytes", allocation->size);
         return fail(ErrorCode::not_recordable,
                     "'{}' holds at byte {} the address {:#x}, which lies in {}, and a replay cannot follow addresses "
                     "in memory: pass pointers as kernel parameters. If it is a number: declare the region with its "
                     "type, or with no_addresses",
-                    subject.interface.regions[word.region].name, word.offset, word.value, whose);
+                    target.interface.regions[word.region].name, word.offset, word.value, whose);
     }
     return {};
 }

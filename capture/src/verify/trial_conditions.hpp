@@ -14,12 +14,12 @@ namespace warmgraph {
 
 /// Fails with not_recordable, which names the region, if a region is in managed memory. The callable could read such a
 /// region on the host, and its shadow has no memory. `regions`: in the order of Interface::regions.
-[[nodiscard]] Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions);
+[[nodiscard]] Result<void> check_no_managed(const CaptureTarget& target, std::span<const MemoryRef> regions);
 
 /// Fails with not_recordable, which names the region, if a region that is not declared as floating point holds an
 /// address in a region of the call or in a live allocation. Trials and replays that follow the address would reach the
 /// caller's memory.
-[[nodiscard]] Result<void> check_tables(const Subject& subject, const TrialMemory& memory);
+[[nodiscard]] Result<void> check_tables(const CaptureTarget& target, const TrialMemory& memory);
 
 /// Fails with not_recordable if the capture launches a collective, which would wait for other ranks that do not take
 /// part in a trial.

@@ -6,9 +6,9 @@
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/bundle/artifact_compatibility.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/device/device_impl.hpp"
@@ -21,7 +21,7 @@ namespace warmgraph {
 
 namespace {
 
-std::vector<SkippedArtifact> to_skipped(const std::vector<bundle::Left>& left)
+std::vector<SkippedArtifact> to_skipped(const std::vector<bundle::UnmovedArtifact>& left)
 {
     std::vector<SkippedArtifact> result;
     for (const auto& [name, why] : left) result.push_back({name, why});
@@ -55,7 +55,7 @@ bundle::DeviceOf device_of(const Device& device)
     };
 }
 
-BundledEntry checked(const bundle::Member& member, const Result<bundle::Fit>& fit)
+BundledEntry checked(const bundle::Member& member, const Result<bundle::Compatibility>& fit)
 {
     const std::string name(member.name);
     if (!fit) return {name, FitVerdict::does_not, std::string(to_string(fit.error().code)), fit.error().message};
@@ -74,9 +74,9 @@ Result<T> counted(Counters& counters, Result<T> result)
 }
 
 /// Returns the device's facts and the environment variables that the entry names.
-bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachefmt::Fact>& device)
+bundle::MachineFacts facts_for(const cachefmt::Guards& recorded, const std::vector<cachefmt::Fact>& device)
 {
-    bundle::Here here = device;
+    bundle::MachineFacts here = device;
     for (const auto& fact : recorded.facts) {
         if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
         const auto value = environment(fact.name.c_str() + cachefmt::fact::k_environment.size());
@@ -177,7 +177,7 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
     const auto opened = value_or_raise(bundle::Bundle::open(bundle::over_bytes(bytes), m_impl->settings.trust));
     const auto facts = DeviceAccess::impl(device)->device->facts();
     const auto wanted = [&](const cachefmt::EntryHeader& header) -> std::string {
-        const auto fit = bundle::judge(header.guards, here_for(header.guards, facts), m_impl->settings.relaxation);
+        const auto fit = bundle::judge(header.guards, facts_for(header.guards, facts), m_impl->settings.relaxation);
         return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
     bundle::UnpackOptions how;
@@ -230,15 +230,15 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
             check.entries.push_back(checked(member, std::unexpected(header.error())));
             continue;
         }
-        const bundle::Here here = here_for(header->guards, facts);
+        const bundle::MachineFacts here = facts_for(header->guards, facts);
         check.entries.push_back(checked(member, bundle::judge(header->guards, here, m_impl->settings.relaxation)));
         headers.push_back(std::move(*header));
     }
     cachefmt::Guards shared;
     shared.facts = bundle::shared_environment(headers);
-    const auto fit = bundle::judge(shared, here_for(shared, facts), m_impl->settings.relaxation);
+    const auto fit = bundle::judge(shared, facts_for(shared, facts), m_impl->settings.relaxation);
     check.environment_key = bundle::common_environment_key(headers);
-    check.environment_here = guards::environment_key(here_for({}, facts));
+    check.environment_here = guards::environment_key(facts_for({}, facts));
     check.environment = bundle::environment_text(shared.facts);
     check.verdict = to_verdict(fit.verdict);
     check.detail = fit.detail;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cache/cache_settings.hpp"
-#include "cache/fit.hpp"
+#include "cache/compatibility_log.hpp"
 #include "cache/function_names.hpp"
 #include "warmgraph/autotune/tuner_impl.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
@@ -30,13 +30,13 @@
 #include "warmgraph/replay/module_cache.hpp"
 #include "warmgraph/store/local_store.hpp"
 #include "warmgraph/store/settings.hpp"
-#include "warmgraph/store/touched.hpp"
+#include "warmgraph/store/touched_names.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
 
 /// The part of a cache that restores entries before their calls.
-struct Preloading {
+struct CachePreload {
     PreloadState state;
     PreloadQueue queue; ///< declared last, because it uses the state
 };
@@ -50,11 +50,11 @@ struct Cache::Impl {
     Tunings tunings;
     FunctionNames functions;
     RecordingPause pause;
-    store::Touched touched;
-    FitLog fit;
+    store::TouchedNames touched;
+    CompatibilityLog fit;
     std::unique_ptr<ProfileKeeper>
-        profiles;       ///< null: no profiles are kept. Declared after the store and the counters, which it uses
-    Preloading preload; ///< declared last, because it uses the members above
+        profiles;         ///< null: no profiles are kept. Declared after the store and the counters, which it uses
+    CachePreload preload; ///< declared last, because it uses the members above
 
     /// Implements Cache's constructor, with `files` as the file system.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);

@@ -272,7 +272,7 @@ private:
 
     void preload(const PlannedEntry& entry, const std::stop_token& stop)
     {
-        std::optional<PreloadFor> function;
+        std::optional<PreloadClient> function;
         if (entry.function) {
             if (!entry.damage) function = entry.function->preload_for(entry.key.guards_digest, stop);
             if (!entry.function->exists())

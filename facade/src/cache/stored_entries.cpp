@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cache/cache_impl.hpp"
-#include "cache/making.hpp"
+#include "cache/make_function.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"

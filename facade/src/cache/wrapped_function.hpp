@@ -33,8 +33,8 @@ public:
     [[nodiscard]] virtual std::vector<PreloadCandidate> preload_candidates() const = 0;
     /// Returns the data for preloading an entry of this function. Waits for calls of the function. nullopt: the
     /// function is destroyed, has this entry already, or `stop` came first.
-    [[nodiscard]] virtual std::optional<PreloadFor> preload_for(const Digest& entry,
-                                                                const std::stop_token& stop) const = 0;
+    [[nodiscard]] virtual std::optional<PreloadClient> preload_for(const Digest& entry,
+                                                                   const std::stop_token& stop) const = 0;
     /// Counts and logs a failed preload.
     virtual void note_preload_failure(const Error& error) const = 0;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cache/making.hpp"
+#include "cache/make_function.hpp"
 #include "pairs/pair_impl.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/device/stream_impl.hpp"

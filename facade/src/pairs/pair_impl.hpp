@@ -24,7 +24,7 @@ struct SameShape {
 
 /// The parts of a cache that its pairs use.
 struct PairSources {
-    /// As make_function() in making.hpp, for this cache and device.
+    /// As make_function() in make_function.hpp, for this cache and device.
     using MakeFunction = std::function<std::shared_ptr<Function::Impl>(std::string name, Spec spec, Interface interface,
                                                                        Callable callable, const void* code,
                                                                        std::unique_ptr<PairRole> role)>;
@@ -48,7 +48,7 @@ struct Pair::Impl {
     [[nodiscard]] Outcome backward(const ForwardCall& of, Stream* stream, std::span<const Arg> args);
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] const Function::Impl& function(PairHalf half) const;
-    /// As retire() in making.hpp.
+    /// As retire() in make_function.hpp.
     void retire() noexcept;
 
 private:

@@ -125,13 +125,13 @@ def _dlpack(value: Any) -> ArrayArgument | None:
     return DeviceArgument(value, None)
 
 
-class OfTorch(errors.Unsupported):
+class TorchTensorError(errors.Unsupported):
     """A PyTorch tensor, which only warmgraph.torch can read."""
 
 
 def _torch(value: Any) -> ArrayArgument | None:
     if any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__):
-        raise OfTorch(f"a {type(value).__module__}.{type(value).__name__} is given, expected an array: only functions that cache_compile wraps take "
+        raise TorchTensorError(f"a {type(value).__module__}.{type(value).__name__} is given, expected an array: only functions that cache_compile wraps take "
                       "PyTorch tensors. Pass its memory (device.view(tensor), tensor.numpy())")
     return None
 

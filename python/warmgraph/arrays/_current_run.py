@@ -5,7 +5,7 @@ import threading
 from typing import Any, Callable, Protocol
 
 
-class Running(Protocol):
+class RunContext(Protocol):
     """The parts of a run that a launch and an array need (arrays/_run.py)."""
 
     name: str

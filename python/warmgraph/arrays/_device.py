@@ -358,7 +358,7 @@ def _bytes_of_number(position: int, value: Any) -> Any:
     return ctypes.create_string_buffer(raw, len(raw))
 
 
-def _address_in(run: _current_run.Running | None, array: Array) -> Any:
+def _address_in(run: _current_run.RunContext | None, array: Array) -> Any:
     if array._run is not None and array._run is not run:
         if array._run.recorder is None:  # scratch memory of a function that ran uncached is ordinary memory
             return _c.wg_address(*array._address)

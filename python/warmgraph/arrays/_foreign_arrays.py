@@ -12,7 +12,7 @@ _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "bool"}  # values of DLPack's DLDa
 
 
 @dataclasses.dataclass(frozen=True)
-class Foreign:
+class ForeignArray:
     """The address and layout of another library's array. `strides` are in elements."""
 
     device: int
@@ -39,7 +39,7 @@ class _DLManagedTensorVersioned(ctypes.Structure):
                 ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
 
 
-def of_cuda_array_interface(value: Any) -> Foreign:
+def of_cuda_array_interface(value: Any) -> ForeignArray:
     given = value.__cuda_array_interface__
     import numpy
 
@@ -47,11 +47,11 @@ def of_cuda_array_interface(value: Any) -> Foreign:
     strides = given.get("strides")
     if strides is not None and any(stride % kind.itemsize for stride in strides):
         raise errors.InvalidArgument(f"strides {strides} are not multiples of {kind.itemsize} bytes")
-    return Foreign(CUDA, 0, int(given["data"][0]), tuple(given["shape"]), dtypes.canonical(kind),
+    return ForeignArray(CUDA, 0, int(given["data"][0]), tuple(given["shape"]), dtypes.canonical(kind),
                    None if strides is None else tuple(stride // kind.itemsize for stride in strides), value)
 
 
-def of_dlpack(value: Any) -> Foreign:
+def of_dlpack(value: Any) -> ForeignArray:
     """Reads the capsule without consuming it: its owner frees it when it is garbage."""
     capsule = value.__dlpack__()
     api = ctypes.pythonapi
@@ -69,11 +69,11 @@ def of_dlpack(value: Any) -> Foreign:
         raise errors.InvalidArgument(f"a DLPack element type with code {tensor.dtype.code} and {tensor.dtype.lanes} lanes is not supported")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
-    return Foreign(tensor.device, tensor.ordinal, (tensor.data or 0) + tensor.byte_offset, shape,
+    return ForeignArray(tensor.device, tensor.ordinal, (tensor.data or 0) + tensor.byte_offset, shape,
                    dtypes.canonical(name if name == "bool" else f"{name}{tensor.dtype.bits}"), strides, (value, capsule))
 
 
-def foreign_of(value: Any) -> Foreign:
+def foreign_of(value: Any) -> ForeignArray:
     if hasattr(type(value), "__cuda_array_interface__"):
         return of_cuda_array_interface(value)
     if hasattr(type(value), "__dlpack__"):

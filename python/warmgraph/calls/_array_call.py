@@ -16,11 +16,11 @@ from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.arrays._device import Array, Device
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor
-from warmgraph.calls._side_effects import Changed, difference
+from warmgraph.calls._side_effects import SideEffect, difference
 from warmgraph.core.cache._cache import Function, Spec
 from warmgraph.core.cache._pools import Pool
 from warmgraph.reading._array_reader import facts_of_arguments
-from warmgraph.reading._walker import Found
+from warmgraph.reading._walker import WalkResult
 
 RESULT = "return"  # the path of the outputs; no argument can have this name, because it is a keyword
 
@@ -30,7 +30,7 @@ class CallReader(Protocol):
 
     options: Any
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found: ...
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> WalkResult: ...
     def _call_function(self, arguments: dict[str, Any]) -> Any: ...
 
 
@@ -85,7 +85,7 @@ class ArrayCall:
 
     wrapped: CallReader
     bound: dict[str, Any]
-    found: Found
+    found: WalkResult
     device: Device
     names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's name of each array and scalar, by path
     values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers, by the library's name
@@ -98,7 +98,7 @@ class ArrayCall:
         """Raises Changed if the call changed a fact. Called after the answer, before the first capture."""
         changed = difference(self.found.facts, self.wrapped._read(self.bound, is_tolerant=True).facts)
         if changed is not None:
-            raise Changed(changed)
+            raise SideEffect(changed)
 
     def expect_shapes(self, run: Run) -> None:
         for path, _ in self.found.arguments:
@@ -160,7 +160,7 @@ def flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 @dataclasses.dataclass
-class Taken:
+class StagingArrays:
     """Staging memory of a call. It is taken from the previous call if it fits, so that addresses stay the same."""
 
     device: Device

@@ -15,21 +15,21 @@ from typing import Any, Callable, Dict, Iterable, Mapping
 
 from warmgraph import dtypes, errors
 from warmgraph.arrays import _current_run
-from warmgraph.arrays._array_arguments import OfTorch, expect_apart
+from warmgraph.arrays._array_arguments import TorchTensorError, expect_apart
 from warmgraph.arrays._device import Array, Device, Program
 from warmgraph.arrays._run import Run
 from warmgraph.arrays._shapes import Tensor, like
 from warmgraph.calls import _names, _refusals
-from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, Taken, flat, rebuilt
+from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, StagingArrays, flat, rebuilt
 from warmgraph.calls._known_calls import KnownCalls
-from warmgraph.calls._side_effects import Changed
+from warmgraph.calls._side_effects import SideEffect
 from warmgraph.calls._steady_calls import OTHERWISE
 from warmgraph.config import Config, Path, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
 from warmgraph.core.cache._cache import Report, Scalar, Spec
-from warmgraph.core.cache._pools import Where, folder_of, pool_of
+from warmgraph.core.cache._pools import CacheLocation, folder_of, pool_of
 from warmgraph.reading import _array_reader, _plain_values, _reached_code
-from warmgraph.reading._walker import Found
+from warmgraph.reading._walker import WalkResult
 
 _log = logging.getLogger("warmgraph")
 HALVES = ("forward", "backward")
@@ -57,22 +57,22 @@ class Options:
     pair: bool = False
 
 
-class Shared:
+class FunctionState:
     """The state that a wrapper shares with its bound forms. Loaded graphs belong to the function, so all objects share them."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.known = KnownCalls()
-        self.reached: _reached_code.Reached | None = None
+        self.reached: _reached_code.ReachedCode | None = None
         self.preloaded_on: int | None = None  # the device for which this function's graphs are preloaded (torch/replay/_preload.py)
         self.refused: set[str] = set()  # reasons that were already logged
         self.last_refusal = ""
-        self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # refused calls, by the reason of the refusal
+        self.runs_as_it_is: dict[str, _refusals.Refusal] = {}  # refused calls, by the reason of the refusal
         self.refused_report: Report | None = None  # the report of the last refused call, until another call is recorded or replayed
         self.signature: inspect.Signature | None = None  # a method's signature, without its object
         self.frozen: dict[int, Any] = {}  # objects with frozen weights, by their id
         self.torchs: Any = None  # a torch.TorchFunction after the first call with PyTorch's tensors
-        self.given_up: dict[int, Any] = {}  # a GivenUp (torch/replay/_refused_calls.py) for an object whose calls are always refused, by its id
+        self.given_up: dict[int, Any] = {}  # a RefusedCalls (torch/replay/_refused_calls.py) for an object whose calls are always refused, by its id
         self.steady = self.known.later  # a shortcut to `known.later`, because every call looks there first
 
 
@@ -102,7 +102,7 @@ class CachedFunction:
         self.module = module
         self._function = func
         self._description = description or _described(func)
-        self._shared = Shared()
+        self._shared = FunctionState()
         self._object = id(getattr(func, "__self__", None))  # the key of its known later calls; wrappers without a function share none
         _frameworks.load_quietly()  # imports the framework's half now, so that the first call does not wait for it
         if func is not None:
@@ -167,7 +167,7 @@ class CachedFunction:
             return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
-        except OfTorch:  # a PyTorch tensor was found in the function's object or closure
+        except TorchTensorError:  # a PyTorch tensor was found in the function's object or closure
             torchs = self._of_torch(bound, is_known=True)
             return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
@@ -226,14 +226,14 @@ class CachedFunction:
                 self._shared.torchs = self._shared.torchs or framework.function_of(self)
         return self._shared.torchs
 
-    def _reach(self) -> _reached_code.Reached:
+    def _reach(self) -> _reached_code.ReachedCode:
         assert self._function is not None
         with self._shared.lock:
             if self._shared.reached is None or not self._shared.reached.is_current():
-                self._shared.reached = _reached_code.Reached(self._function)
+                self._shared.reached = _reached_code.ReachedCode(self._function)
             return self._shared.reached
 
-    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> Found:
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> WalkResult:
         with self._shared.lock:  # the lock is needed, because reading may add code to the shared set
             return _array_reader.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
@@ -265,7 +265,7 @@ class CachedFunction:
                 positional.append(arguments[name])
         return function(*positional, **named)
 
-    def _answered(self, bound: dict[str, Any], found: Found) -> Any:
+    def _answered(self, bound: dict[str, Any], found: WalkResult) -> Any:
         call = ArrayCall(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
@@ -276,7 +276,7 @@ class CachedFunction:
             variant = self._shared.known.variant(key)
             if variant is not None:
                 spare = variant.staging()
-        taken = Taken(call.device, spare, staging)
+        taken = StagingArrays(call.device, spare, staging)
         self._place(call, taken)
         if variant is None:
             variant = self._new_variant(key, call)
@@ -294,13 +294,13 @@ class CachedFunction:
         self._shared.refused.add(text)  # the library has logged this reason already
         _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
         # A counter has another value at each call. Without this, each value would be tried and refused.
-        if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
+        if not isinstance(why, SideEffect) or why.change.was is None or why.change.now is None:
             return
         with self._shared.lock:
             if self._shared.known.is_changed_again(getattr(self._function, "__self__", None), why.change):
                 self._shared.known.refuse(call.found.facts, str(why))
 
-    def _place(self, call: ArrayCall, taken: Taken) -> None:
+    def _place(self, call: ArrayCall, taken: StagingArrays) -> None:
         """Assigns device memory to all arrays of the call."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
         declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
@@ -346,7 +346,7 @@ class CachedFunction:
         found = self._read(bound, is_tolerant=True)
         call = ArrayCall(self, bound, found, self._device(found))
         call.result = self._declared_outputs(bound)
-        self._place(call, Taken(call.device, {}, {}))
+        self._place(call, StagingArrays(call.device, {}, {}))
         _refusals.note(self, why, lambda: call.device)
         with Run(self._name(), call.device, None, ()) as run:
             call.enqueue(run, {name: self._number(name, bound[name]) for name in self.options.scalars})
@@ -364,7 +364,7 @@ class CachedFunction:
         outputs = self.options.outputs
         return self._called(outputs, dict(bound)) if callable(outputs) else outputs
 
-    def _device(self, found: Found) -> Device:
+    def _device(self, found: WalkResult) -> Device:
         if isinstance(self.options.device, Device):
             return self.options.device
         if isinstance(self.options.device, str):
@@ -386,9 +386,9 @@ class CachedFunction:
     def _name_of_itself(self) -> str:
         return _names.folder_name(getattr(self._function, "__name__", self._description))
 
-    def _where(self) -> Where:
+    def _where(self) -> CacheLocation:
         options = self.options
-        return Where(options.config.model or self._model(), folder_of(options.cache_dir), options.dynamic,
+        return CacheLocation(options.config.model or self._model(), folder_of(options.cache_dir), options.dynamic,
                       (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
 
     def _model(self) -> str:
@@ -402,7 +402,7 @@ class CachedFunction:
             module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
         return _names.folder_name(module.rpartition(".")[2])
 
-    def _version(self, found: Found) -> str:
+    def _version(self, found: WalkResult) -> str:
         return self.options.version or f"python {found.reached.digest()}"
 
     def _key(self, call: ArrayCall) -> tuple[Any, ...]:
@@ -423,7 +423,7 @@ class CachedFunction:
                 known.keep(key, self.options.config.max_variants, lambda: ArrayVariant(pool_of(self._where()), self._name(), call.device, spec))
             return known.variants[key]  # type: ignore[no-any-return]
 
-    def _read_only(self, found: Found) -> list[str]:
+    def _read_only(self, found: WalkResult) -> list[str]:
         states = {name for name, _ in found.states}
         for name in self.options.read_only:
             if name not in states:

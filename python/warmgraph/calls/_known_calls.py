@@ -11,7 +11,7 @@ import collections
 import threading
 from typing import Any, Callable, Mapping
 
-from warmgraph.calls._side_effects import Changes, Difference
+from warmgraph.calls._side_effects import ChangeHistory, ValueChange
 
 _MOST_REFUSED = 4096
 _MOST_LATER = 8  # the most lists of tests that are kept for one object
@@ -25,7 +25,7 @@ class KnownCalls:
     def __init__(self) -> None:
         self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used at the end
         self.last: Any = None  # the variant that answered the last call
-        self._changes = Changes()
+        self._changes = ChangeHistory()
         self._changing: set[str] = set()  # paths of the facts that the function itself changes each time
         self._refused: dict[Key, str] = {}
         self.later: dict[int, list[Any]] = {}  # the tests of later calls, by the id of the wrapper's object, the last used first
@@ -50,7 +50,7 @@ class KnownCalls:
             self.later.clear()
         return went
 
-    def is_changed_again(self, owner: Any, change: Difference) -> bool:
+    def is_changed_again(self, owner: Any, change: ValueChange) -> bool:
         """Notes that a call with this object changed a fact. Returns True if calls change this fact each time; then refusals ignore it from
         now on."""
         if not self._changes.is_again(owner, change):

@@ -16,7 +16,7 @@ from warmgraph.core.cache._pools import pool_of
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.Lock()
-_noted: list[Refused] = []
+_noted: list[Refusal] = []
 _ends: list[bool] = []  # not empty once _end() is registered for the end of the process
 _MOST_NOTED = 1024  # the most reasons that are noted in one process
 _MOST_PENDING = 1024  # number of calls after which the counts are written
@@ -42,7 +42,7 @@ def word_of(why: str) -> str:
     return next((word for part, word in _WORDS if part in why), "not_recordable")
 
 
-class RefusedFunction(Protocol):
+class RefusingFunction(Protocol):
     """The parts of a wrapper that its refusals need (_cached_function.CachedFunction)."""
 
     _shared: Any
@@ -52,7 +52,7 @@ class RefusedFunction(Protocol):
 
 
 @dataclasses.dataclass
-class Refused:
+class Refusal:
     """One reason why calls of one function were refused. `calls`: number of calls in this process; `pending`: calls that are not stored
     yet."""
 
@@ -82,12 +82,12 @@ class Refused:
             _log.debug("the refusal of '%s' is not stored", self.function, exc_info=True)
 
 
-def note(wrapped: RefusedFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
+def note(wrapped: RefusingFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
     """Notes that a call ran uncached. device: returns the library's device for writing. is_counted: the library counted the call, but not its text."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
     if refused is None:
-        refused = Refused(name or wrapped._name(), why, wrapped._where, device)
+        refused = Refusal(name or wrapped._name(), why, wrapped._where, device)
         with _lock:
             if len(_noted) >= _MOST_NOTED or len(shared.runs_as_it_is) >= _MOST_NOTED:
                 return
@@ -117,7 +117,7 @@ def _calls_text(calls: int) -> str:
     return f"{calls} call{'' if calls == 1 else 's'}"
 
 
-def lines_of(wrapped: RefusedFunction) -> list[str]:
+def lines_of(wrapped: RefusingFunction) -> list[str]:
     """The lines that explain() shows for a function."""
     return [f"ran as it is, {_calls_text(one.calls)}: {one.why}" for one in list(wrapped._shared.runs_as_it_is.values())]
 
@@ -126,7 +126,7 @@ def summary() -> str:
     """The functions that ran uncached and why, in one line; "" when none did."""
     with _lock:
         mine = [one for one in _noted if one.made_in == _fork.generation()]
-    by_function: dict[tuple[str, str], list[Refused]] = {}
+    by_function: dict[tuple[str, str], list[Refusal]] = {}
     for one in mine:
         by_function.setdefault((one.where().model, one.function), []).append(one)
     if not by_function:

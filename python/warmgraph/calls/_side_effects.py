@@ -11,7 +11,7 @@ _MOST_PATHS, _MOST_TIMES = 1000, 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class ValueChange:
     path: str
     was: str | None  # None if the value did not exist
     now: str | None
@@ -21,21 +21,21 @@ class Difference:
         return f"{self.path} was {was} before the call and is {now} after it"
 
 
-def difference(before: dict[str, str], after: dict[str, str]) -> Difference | None:
+def difference(before: dict[str, str], after: dict[str, str]) -> ValueChange | None:
     for path in [*before, *after]:
         if before.get(path) != after.get(path):
-            return Difference(path, before.get(path), after.get(path))
+            return ValueChange(path, before.get(path), after.get(path))
     return None
 
 
-class Changes:
+class ChangeHistory:
     """Finds the facts that a function's calls change each time. An object's first use may change a fact once (a flag, a size that grew);
     the next call then changes nothing. A fact that the next call changes from another value is a counter."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: the first value, and the number of changes
 
-    def is_again(self, owner: Any, change: Difference) -> bool:
+    def is_again(self, owner: Any, change: ValueChange) -> bool:
         """True for a counter, or a value that is set back before each call. An object at the address of a deleted one may be taken for it."""
         if len(self._seen) > _MOST_PATHS:
             self._seen.clear()
@@ -45,9 +45,9 @@ class Changes:
         return was != change.was or times >= _MOST_TIMES
 
 
-class Changed(errors.NotRecordable):
+class SideEffect(errors.NotRecordable):
     """The call changed a Python value that a replay would not change."""
 
-    def __init__(self, change: Difference) -> None:
+    def __init__(self, change: ValueChange) -> None:
         super().__init__(f"{change}: a replay would not change it. Keep it in device memory, pass it as a scalar, or change it outside")
         self.change = change

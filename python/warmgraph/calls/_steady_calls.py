@@ -127,7 +127,7 @@ class Input(NamedTuple):
     place: int | None  # index of the tensor's address in the launch arguments; None: it is not launched with
 
 
-class Maker(NamedTuple):
+class ResultMaker(NamedTuple):
     """Allocates the memory of a result."""
 
     make: Callable[..., Any]
@@ -151,7 +151,7 @@ class Launch(NamedTuple):
     is_capturing: Any = None  # asks whether the stream is capturing; None: `enqueue` or a test asks
 
 
-class Looks(NamedTuple):
+class StateChecks(NamedTuple):
     """The checks besides those of the arguments."""
 
     always: _native_snapshots.Snapshot
@@ -168,7 +168,7 @@ class Result(NamedTuple):
     otherwise: Any
 
 
-def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
+def made(tests: Tests, around: Iterable[int], looks: StateChecks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[ResultMaker],
          args: Any, base: int, framework: NativeTensors, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
          weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Returns a function of (args, kwargs): it returns the result if the call is like the recorded one, else `otherwise`. Without `launch`

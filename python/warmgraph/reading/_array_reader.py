@@ -8,7 +8,7 @@ from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.arrays._device import Device
 from warmgraph.reading import _reached_code
 from warmgraph.reading._value_readers import PYTHON, read_host_array
-from warmgraph.reading._walker import MOST_WALKS, Found, Readers, Walker
+from warmgraph.reading._walker import MOST_WALKS, Readers, WalkResult, Walker
 
 ARRAYS = Readers(PYTHON)
 
@@ -34,7 +34,7 @@ def _read_array(walker: Walker, path: str, value: Any) -> bool:
     return True
 
 
-def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
+def read(reached: _reached_code.ReachedCode, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> WalkResult:
     """Reads a call. Repeats this until reading finds no new code."""
     now = reached.latest()  # mostly this is the code that the last call found
     for _ in range(MOST_WALKS):
@@ -48,7 +48,7 @@ def read(reached: _reached_code.Reached, arguments: dict[str, Any], owner: Any, 
     raise errors.NotRecordable("its arguments or objects changed while they were read: keep other threads from changing them")
 
 
-def facts_of_arguments(reached: _reached_code.Reached, arguments: dict[str, Any]) -> dict[str, str]:
+def facts_of_arguments(reached: _reached_code.ReachedCode, arguments: dict[str, Any]) -> dict[str, str]:
     """The facts of the arguments alone. Values that cannot be compared are left out."""
     walker = Walker(reached, ARRAYS, is_tolerant=True)
     walker.arguments(arguments)

@@ -51,7 +51,7 @@ def _slowly_named_globals(code: types.CodeType) -> Iterator[str]:
     return (str(one.argval) for one in dis.get_instructions(code) if one.opname in _GLOBALS)
 
 
-class Read:
+class CodeNames:
     """The names that a code object uses."""
 
     def __init__(self, code: types.CodeType) -> None:
@@ -70,18 +70,18 @@ class Read:
         return names_in(self.code)
 
 
-def read_code(code: types.CodeType) -> Read:
+def read_code(code: types.CodeType) -> CodeNames:
     """Reads a code object once and keeps the result by its id: code objects never change, and comparing two of them takes as long as
     reading one."""
     found = _read_codes.get(id(code))
     if found is None:
         if len(_read_codes) >= _MOST_CODE:
             _read_codes.clear()
-        found = _read_codes[id(code)] = Read(code)
+        found = _read_codes[id(code)] = CodeNames(code)
     return found
 
 
-_read_codes: dict[int, Read] = {}
+_read_codes: dict[int, CodeNames] = {}
 
 
 def names_in(code: types.CodeType) -> set[str]:

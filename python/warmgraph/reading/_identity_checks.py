@@ -19,14 +19,14 @@ class Item:
 
 
 class Code(Protocol):
-    """The code that may run (_reached_code.Reached)."""
+    """The code that may run (_reached_code.ReachedCode)."""
 
     def items(self) -> list[Item]: ...
     def is_current(self) -> bool: ...
     def is_rest_current(self) -> bool: ...
 
 
-class Watched:
+class WatchedObjects:
     """The objects in a container, to compare later. `look` returns them as a tuple. The library can check `dict`, `items` and `object`
     (with its class) natively."""
 
@@ -43,7 +43,7 @@ class Watched:
         return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
 
 
-class _WatchedDict(Watched):
+class _WatchedDict(WatchedObjects):
     """A watched dictionary. The class is small, because a call that reads a model makes a thousand of them."""
 
     def __init__(self, held: Any, object: Any = None, keys: list[Any] | None = None, values: list[Any] | None = None) -> None:
@@ -77,7 +77,7 @@ class _WatchedParts(_WatchedDict):
 _NO_ITEMS: tuple[list[Any], list[Any]] = ([], [])
 
 
-class _WatchedList(Watched):
+class _WatchedList(WatchedObjects):
     def __init__(self, held: list[Any]) -> None:
         self.list, self.held = held, list(held)
         self.dict = self.items = self.object = None
@@ -86,7 +86,7 @@ class _WatchedList(Watched):
         return len(self.list) == len(self.held) and all(map(operator.is_, self.list, self.held))
 
 
-class _WatchedFunction(Watched):
+class _WatchedFunction(WatchedObjects):
     """A function's code, defaults and closure."""
 
     def __init__(self, function: types.FunctionType) -> None:
@@ -110,46 +110,46 @@ def _attribute(one: Any, name: str) -> Any:
         return _native_snapshots.ABSENT
 
 
-def of_list(held: list[Any]) -> Watched:
+def of_list(held: list[Any]) -> WatchedObjects:
     return _WatchedList(held)
 
 
-def of_function(function: types.FunctionType) -> Watched:
+def of_function(function: types.FunctionType) -> WatchedObjects:
     return _WatchedFunction(function)
 
 
-def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> Watched:
+def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> WatchedObjects:
     """Watches a dictionary, or a class's namespace. keys, values: its contents when the caller read it."""
     return _WatchedDict(held, None, keys, values)
 
 
-def of_object(value: Any, held: Any) -> Watched:
+def of_object(value: Any, held: Any) -> WatchedObjects:
     """Watches the attributes of an object, and its class."""
     return _WatchedDict(held, value)
 
 
-def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
+def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[WatchedObjects]:
     """The same as of_object() for the object and of_dict() for each part."""
     if not all(type(one) is dict or _native_snapshots.dict_of(one) is one for one in parts):
         return [of_object(value, held), *map(of_dict, parts)]
     return [_WatchedParts(value, held, parts)]
 
 
-def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
-    return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
+def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> WatchedObjects:
+    return WatchedObjects(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
 
 
 class Watch:
     """Compares many watched objects with their state when the Watch was made. Dictionaries are compared natively."""
 
-    def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
+    def __init__(self, watched: Sequence[WatchedObjects], items: Sequence[Item] = ()) -> None:
         """Makes `snapshot`, which holds the native checks, and `rest`, which holds the other checks."""
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
         rest = [one for one in watched if one.dict is None and not isinstance(one, (_WatchedList, _WatchedFunction))
                 and not (one.items is not None and self._has_all(singles, one.items))]
-        rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
+        rest += [WatchedObjects(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self.rest = [one.is_same for one in rest]
         self.snapshot = _native_snapshots.Snapshot(
             list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
@@ -177,10 +177,10 @@ class Watch:
         return True
 
 
-class Held:
+class WatchedState:
     """All watched objects, and the code that may run. After a first check has passed, further checks are native."""
 
-    def __init__(self, watched: Sequence[Watched], reached: Code | None = None) -> None:
+    def __init__(self, watched: Sequence[WatchedObjects], reached: Code | None = None) -> None:
         self._watched, self._reached = watched, reached
         self._watch: Watch | None = None
 

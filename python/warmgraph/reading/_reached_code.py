@@ -73,7 +73,7 @@ def below(callable_: Any) -> Any:
     return None
 
 
-class Reached:
+class ReachedCode:
     """The function itself and the functions that it names, through globals, closures, and methods of the classes that it names. A call may
     find more code (functions as values, objects); then `with_met` makes a larger set."""
 
@@ -98,7 +98,7 @@ class Reached:
         self._rest: list[tuple[Callable[[], Any], Any]] = []  # those references that are not items of a dictionary
         self._sorted = 0  # how many references were already sorted into `_rest`
         self._of_root = 0  # how many references at the beginning belong to the function itself
-        self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
+        self._larger: collections.OrderedDict[Any, ReachedCode] = collections.OrderedDict()
         self._visit([function])  # first, because the function must be the first in `functions`
         self._visit(functions)
         for kind, is_constructed in classes.items():
@@ -118,7 +118,7 @@ class Reached:
             self._hold(one)
             self._visit(self._methods(one))
 
-    def with_met(self, classes: Mapping[type, bool], functions: Iterable[types.FunctionType]) -> Reached:
+    def with_met(self, classes: Mapping[type, bool], functions: Iterable[types.FunctionType]) -> ReachedCode:
         functions = list(functions)
         key = (tuple(classes.items()), tuple(map(id, functions)))
         found = self._larger.pop(key, None)
@@ -129,15 +129,15 @@ class Reached:
             self._larger.popitem(last=False)
         return found
 
-    def around(self) -> Around | None:
+    def around(self) -> SurroundingCode | None:
         """The code that any other function with this code object reaches, too. None if this function adds code of its own through its
         closure or attributes."""
         root = self._root
         if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
             return None
-        return Around(self, root)
+        return SurroundingCode(self, root)
 
-    def take_over(self, around: Around, classes: Mapping[type, bool]) -> bool:
+    def take_over(self, around: SurroundingCode, classes: Mapping[type, bool]) -> bool:
         """Uses `around` for with_met(classes, ()), and returns True, if reading would find the same code. `around` must come from a
         function that found these classes."""
         root = self._root
@@ -146,7 +146,7 @@ class Reached:
         self._larger[tuple(classes.items()), ()] = around.made(self, root)
         return True
 
-    def _copy(self) -> Reached:
+    def _copy(self) -> ReachedCode:
         """A copy. Nothing is read again for it."""
         other = copy.copy(self)
         other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
@@ -157,12 +157,12 @@ class Reached:
         held = [_contents(cell) for cell in function.__closure__ or ()]
         return bool(function.__dict__) or any(isinstance(one, type) or function_of(one) is not None for one in held)
 
-    def reads_as(self, other: Reached) -> bool:
+    def reads_as(self, other: ReachedCode) -> bool:
         """Whether a walk with `other` reads the same values."""
         return self.names == other.names and self.globals == other.globals and self.modules == other.modules \
             and self.wrappers == other.wrappers and list(map(id, self.functions)) == list(map(id, other.functions))
 
-    def latest(self) -> Reached:
+    def latest(self) -> ReachedCode:
         """The set that the last call used if it is current, else this set."""
         last = next(reversed(self._larger.values()), self)
         return last if last is self or last.is_current() else self
@@ -335,11 +335,11 @@ class Reached:
         return found
 
 
-class Around:
+class SurroundingCode:
     """The code that a function reaches through globals and classes, without the function itself. Other functions with the same code object,
     like the graphs of a table, reach the same code. Keeps nothing from the function's closure."""
 
-    def __init__(self, reached: Reached, root: types.FunctionType) -> None:
+    def __init__(self, reached: ReachedCode, root: types.FunctionType) -> None:
         self.code, self._globals, self._module = root.__code__, root.__globals__, root.__module__
         names = len(reached.globals[0])
         kept = self._kept = reached._copy()
@@ -355,7 +355,7 @@ class Around:
     def is_current(self) -> bool:
         return self._kept.is_current() and self._kept._has_same_classes()
 
-    def made(self, reached: Reached, root: types.FunctionType) -> Reached:
+    def made(self, reached: ReachedCode, root: types.FunctionType) -> ReachedCode:
         """The set for `root`, the same as if `root` was read. `reached` is the set that `root` has so far."""
         found = self._kept._copy()
         found._function, found._root = reached._function, root
@@ -454,7 +454,7 @@ def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
-def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
+def _imported_in(function: types.FunctionType, reached: ReachedCode) -> Iterator[types.ModuleType]:
     """The modules that a function's code imports when it runs. Imports them now, so that their code counts before the function is called."""
     package = function.__globals__.get("__package__") or ""
     for code in nested(function.__code__):
@@ -474,7 +474,7 @@ def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[typ
                 yield module
 
 
-def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
+def _module_named(name: str, reached: ReachedCode) -> types.ModuleType | None:
     if name in sys.modules:
         module = sys.modules[name]
         return None if reached.is_library(name, getattr(module, "__file__", None)) else module

@@ -41,7 +41,7 @@ def of_itself(value: Any) -> dict[str, Any]:
     return found
 
 
-def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
+def of_classes(kind: type, stored_by: Callable[[type], StoredAttributes]) -> Iterator[tuple[str, Any]]:
     """Attributes of a class and its bases, without methods and Python's own descriptors."""
     seen: set[str] = set()
     for one in kind.__mro__:
@@ -52,12 +52,12 @@ def of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tupl
         seen.update(stored.names)
 
 
-def stored_by(kind: type) -> Stored:
+def stored_by(kind: type) -> StoredAttributes:
     """The attributes of one class. They are cached until the class changes: a library's base class has a hundred methods and many
     subclasses in a model."""
     held, known = kind.__dict__, _known_stored.get(id(kind))  # the key is the id, because a class may not be hashable
     if known is None or not known.is_of(held):
-        known = Stored(kind, [*held], [*held.values()], [
+        known = StoredAttributes(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
             if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)])
         if len(_known_stored) >= MOST_CLASSES:
@@ -73,7 +73,7 @@ def leave_slot_names(kind: type) -> None:
 
 
 @dataclasses.dataclass
-class Stored:
+class StoredAttributes:
     """The attributes of a class. `found` leaves out methods and Python's own descriptors."""
 
     kind: type
@@ -90,7 +90,7 @@ class Stored:
         return [(name, value) for name, value in self.found if isinstance(value, (*_plain_values.KINDS, list, tuple, dict)) and not name.startswith("__")]
 
     @functools.cached_property
-    def watched(self) -> _identity_checks.Watched:
+    def watched(self) -> _identity_checks.WatchedObjects:
         """All contents of the class, watched for later checks."""
         return _identity_checks.of_dict(self.kind.__dict__, self.names, self.values)
 
@@ -109,4 +109,4 @@ def _is_own_descriptor(member: Any) -> bool:
     return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
 
 
-_known_stored: dict[int, Stored] = {}
+_known_stored: dict[int, StoredAttributes] = {}

@@ -74,10 +74,10 @@ class ReadersOfType(NamedTuple):
 
 
 @dataclasses.dataclass
-class Found:
+class WalkResult:
     """The result of a walk. `facts` are in the order of their paths. Each array occurs once, under its first path. `reached`: the code of the call."""
 
-    reached: _reached_code.Reached
+    reached: _reached_code.ReachedCode
     arguments: list[tuple[str, ArrayArgument]] = dataclasses.field(default_factory=list)
     states: list[tuple[str, ArrayArgument]] = dataclasses.field(default_factory=list)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -89,10 +89,10 @@ class Found:
 
 
 @dataclasses.dataclass(frozen=True)
-class FactsOfArguments:
+class ArgumentFacts:
     """The result of the walk for the call's arguments only."""
 
-    found: Found
+    found: WalkResult
     places: list[Any]
     objects: dict[str, Any]
     functions: dict[int, types.FunctionType]
@@ -109,14 +109,14 @@ class Walker:
     def __init__(self, reached: Any, readers: Readers, is_tolerant: bool = False, known: Any = None) -> None:
         """known: results of other walks, which are used again for the modules in the surroundings."""
         self.reached, self.readers, self.is_tolerant, self.known = reached, readers, is_tolerant, known
-        self.found = Found(reached)
+        self.found = WalkResult(reached)
         self.names: set[str] = reached.attributes
         self.classes: dict[type, bool] = {}  # true: code may make objects of it
         self.functions: dict[int, types.FunctionType] = {}
         self.places: list[Any] = []
         self.objects: dict[str, Any] = {}
-        self.watched: list[_identity_checks.Watched] = []
-        self.watched_classes: dict[type, _identity_checks.Watched] = {}
+        self.watched: list[_identity_checks.WatchedObjects] = []
+        self.watched_classes: dict[type, _identity_checks.WatchedObjects] = {}
         self.compiled_via: set[str] = set()
         self.arrays: dict[int, str] = {}  # the path of each array and tensor, by its id
         self.read: dict[int, tuple[str, Any]] = {}  # each object that was read, by its id, with its first path
@@ -126,7 +126,7 @@ class Walker:
         self.taken: list[tuple[int, Any]] = []  # (index of the part's first place, the part) for each part of `known` that was used
         self.around: Any = None  # the code that other functions with this code object share; lives as long as this walk
         self.stored: dict[type, list[tuple[str, Any]]] = {}
-        self.known_classes: dict[int, _stored_attributes.Stored] = {}  # by the class's id: its attributes when this walk found it first
+        self.known_classes: dict[int, _stored_attributes.StoredAttributes] = {}  # by the class's id: its attributes when this walk found it first
         self.values_of_classes: dict[type, dict[str, Any]] = {}
         self._roots: dict[str, int] = {}
         self._classes_watched: set[type] = set()
@@ -166,7 +166,7 @@ class Walker:
         self.watched.clear()  # the arguments need no watching, because every call reads them
         self.first_around = len(self.objects)
         found = dataclasses.replace(self.found, facts=dict(self.found.facts))
-        self.of_arguments = FactsOfArguments(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
+        self.of_arguments = ArgumentFacts(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
 
     def _around_function(self, function: types.FunctionType, names: Iterable[str], owner: Any, is_first: bool) -> None:
         inside = self.root(function.__name__, function)
@@ -254,7 +254,7 @@ class Walker:
             if type(one) in _plain_values.KINDS and len(self.found.facts) < self.readers.most_facts:  # the usual case, never refused
                 self.fact(f"{path}.{name}", _plain_values.text_of(one))
                 continue
-            before = self._mark()
+            before = self._checkpoint()
             try:
                 self._value(f"{path}.{name}", one)
             except errors.NotRecordable:
@@ -269,7 +269,7 @@ class Walker:
 
     def named_by_wrapper(self, path: str, value: Any) -> None:
         """Reads a value in the closure of a library's wrapper. Skips it if it cannot be compared."""
-        before = self._mark()
+        before = self._checkpoint()
         try:
             self.named(path, value)
         except errors.NotRecordable:
@@ -294,14 +294,14 @@ class Walker:
         """Describes the function that a name refers to. The function's closure is read where the walk finds the function itself."""
         return f"function {self.root(value.__name__, value)} {_code_objects.code_digest(value.__code__).hex()}"
 
-    def _mark(self) -> tuple[int, ...]:
+    def _checkpoint(self) -> tuple[int, ...]:
         return *map(len, self._dicts), *map(len, self._lists)
 
-    def _roll_back(self, mark: tuple[int, ...]) -> None:
-        for held, size in zip(self._dicts, mark):
+    def _roll_back(self, checkpoint: tuple[int, ...]) -> None:
+        for held, size in zip(self._dicts, checkpoint):
             while len(held) > size:
                 held.popitem()
-        for one, size in zip(self._lists, mark[len(self._dicts):]):
+        for one, size in zip(self._lists, checkpoint[len(self._dicts):]):
             del one[size:]
         self.taken = [one for one in self.taken if one[0] < len(self.places)]
 
@@ -313,7 +313,7 @@ class Walker:
             self.stored[kind] = list(_stored_attributes.of_classes(kind, self.stored_by))
         return self.stored[kind]
 
-    def stored_by(self, kind: type) -> _stored_attributes.Stored:
+    def stored_by(self, kind: type) -> _stored_attributes.StoredAttributes:
         """The attributes that one class stores. A later change of the class is found through the watched objects."""
         known = self.known_classes.get(id(kind))
         if known is None:
@@ -330,7 +330,7 @@ class Walker:
 
     def watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
         if self.readers.is_watching:
-            self.watched.append(_identity_checks.Watched(look))
+            self.watched.append(_identity_checks.WatchedObjects(look))
 
     def watch_dict(self, held: Any) -> None:
         if self.readers.is_watching:

@@ -86,11 +86,11 @@ std::optional<Name> name_from_text(std::string_view text)
     return key;
 }
 
-Result<std::vector<FoundEntry>> Tier::get_entries(const FunctionKey& function, Extent extent)
+Result<std::vector<StampedEntry>> Tier::get_entries(const FunctionKey& function, ReadLimit extent)
 {
     const auto names = list({.function = function});
     if (!names) return std::unexpected(names.error());
-    std::vector<FoundEntry> entries;
+    std::vector<StampedEntry> entries;
     for (const Name& name : *names) {
         const auto* const key = std::get_if<EntryKey>(&name);
         if (key == nullptr) continue;

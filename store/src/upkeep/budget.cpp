@@ -82,19 +82,19 @@ void BudgetKeeper::look_again(const Removal::Amount& total, const KindBytes& kin
         m_next_looks[kind] = after(m_tier.written(kind), room(kinds.at(kind), bytes));
 }
 
-Result<Pruned> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& goal)
+Result<PruneResult> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& goal)
 {
     const Disk& disk = m_tier.disk();
     const auto lock = disk.files.try_lock(k_prune_lock, disk.modes.file);
     if (!lock) return std::unexpected(lock.error());
     if (*lock) return store::prune(m_tier, std::move(inventory), goal);
-    Pruned nothing;
+    PruneResult nothing;
     nothing.before = nothing.after = goal.only ? inventory.total(*goal.only) : inventory.total();
     nothing.why_not = k_another_is_at_it;
     return nothing;
 }
 
-void BudgetKeeper::warn_where_over(const Pruned& pruned)
+void BudgetKeeper::warn_where_over(const PruneResult& pruned)
 {
     const Budget& most = this->most();
     std::string over;
@@ -147,12 +147,12 @@ try {
     if (!guard || !is_time()) return; // another thread has the lock and is making room
     const auto done = keep_within({m_tier.disk().clock.steady() + k_time_of_a_writer}, on_evicted);
     if (!done) log().debug("budget: {}", done.error().message);
-    if (done && !*done) go_on_in_thread(on_evicted);
+    if (done && !*done) continue_in_thread(on_evicted);
 } catch (const std::exception& error) {
     log().debug("budget: {}", error.what());
 }
 
-void BudgetKeeper::go_on_in_thread(const OnEvicted& on_evicted)
+void BudgetKeeper::continue_in_thread(const OnEvicted& on_evicted)
 {
     const std::scoped_lock guard(m_thread_mutex);
     if (m_is_ending || m_thread.joinable()) return;
@@ -192,7 +192,7 @@ Result<void> BudgetKeeper::sweep_unused()
     return swept ? Result<void>{} : std::unexpected(swept.error());
 }
 
-Result<Pruned> BudgetKeeper::prune(const PruneRequest& request, bool is_trial)
+Result<PruneResult> BudgetKeeper::prune(const PruneRequest& request, bool is_trial)
 {
     PruneGoal goal{.most = most(), .only = request.kind, .is_trial = is_trial};
     if (request.bytes && request.kind)

@@ -30,17 +30,17 @@ public:
     /// Called when the store closes: removes images of entries that this process replaced or evicted, if old enough.
     [[nodiscard]] Result<void> sweep_unused();
     /// See LocalStore::prune; a trial removes nothing.
-    [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
+    [[nodiscard]] Result<PruneResult> prune(const PruneRequest& request, bool is_trial);
 
     [[nodiscard]] const Budget& most(); ///< the budget with its defaults filled in
 
 private:
     /// Returns false when the limit ended the work. REQUIRES: m_mutex is held.
     [[nodiscard]] Result<bool> keep_within(const TimeLimit& limit, const OnEvicted& on_evicted);
-    void go_on_in_thread(const OnEvicted& on_evicted);
+    void continue_in_thread(const OnEvicted& on_evicted);
     /// Warns once in a process.
-    void warn_where_over(const Pruned& pruned);
-    [[nodiscard]] Result<Pruned> prune_locked(Inventory inventory, const PruneGoal& goal);
+    void warn_where_over(const PruneResult& pruned);
+    [[nodiscard]] Result<PruneResult> prune_locked(Inventory inventory, const PruneGoal& goal);
     /// Whether so much was written that a limit may be exceeded.
     [[nodiscard]] bool is_time() const;
     /// Computes the next time for is_time(). `kinds`: the bytes of the kinds that have a limit.

@@ -43,14 +43,14 @@ Result<void> add_others_of_pairs(LocalTier& tier, const std::vector<FunctionKey>
         const auto entries = entries_with_recordings(tier, function);
         if (!entries) return std::unexpected(entries.error());
         const Pairs pairs{*entries};
-        for (const StoredEntry& entry : *entries)
+        for (const InventoryEntry& entry : *entries)
             if (!pairs.is_whole(entry)) incomplete.insert(Pairs::id_of(entry));
     }
     if (incomplete.empty()) return {};
     for (const FunctionKey& function : others) {
         const auto entries = entries_with_recordings(tier, function);
         if (!entries) return std::unexpected(entries.error());
-        if (std::ranges::any_of(*entries, [&](const StoredEntry& entry) {
+        if (std::ranges::any_of(*entries, [&](const InventoryEntry& entry) {
                 return entry.recording && incomplete.contains(Pairs::id_of(entry));
             }))
             chosen.push_back(function);

@@ -12,16 +12,16 @@ namespace {
 /// Entries that are evicted together, and the latest use of any of them.
 struct Group {
     std::chrono::system_clock::time_point last_used;
-    std::vector<const StoredEntry*> entries;
+    std::vector<const InventoryEntry*> entries;
 };
 
 /// The least recently used first.
-std::vector<Group> groups_of(const std::vector<StoredEntry>& entries)
+std::vector<Group> groups_of(const std::vector<InventoryEntry>& entries)
 {
     const Pairs pairs{entries};
-    const auto used = [](const StoredEntry* entry) { return entry->stamp.used; };
+    const auto used = [](const InventoryEntry* entry) { return entry->stamp.used; };
     std::vector<Group> groups;
-    for (const StoredEntry& entry : entries) {
+    for (const InventoryEntry& entry : entries) {
         auto beside = pairs.beside(entry);
         if (beside.front() != &entry) continue;
         groups.push_back({used(*std::ranges::max_element(beside, {}, used)), std::move(beside)});
@@ -44,10 +44,10 @@ Result<Removal::Amount> evict(LocalTier& tier, const EntryKey& published)
     if (!entries) return std::unexpected(entries.error());
     auto others = groups_of(*entries);
     std::erase_if(others, [&](const Group& one) {
-        return std::ranges::find(one.entries, published, &StoredEntry::key) != one.entries.end();
+        return std::ranges::find(one.entries, published, &InventoryEntry::key) != one.entries.end();
     });
     for (std::size_t i = 0; i + limit <= others.size(); ++i)
-        for (const StoredEntry* const entry : others[i].entries) {
+        for (const InventoryEntry* const entry : others[i].entries) {
             const Path path = disk.layout.entry(entry->key);
             if (auto removed = disk.files.remove(path); !removed) return std::unexpected(removed.error());
             evicted += {1, entry->stamp.size};

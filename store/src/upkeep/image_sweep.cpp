@@ -20,7 +20,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std
         if (!digests) return std::unexpected(digests.error());
         for (const Digest& digest : *digests) {
             if (leaving.contains({function, digest})) continue;
-            const auto entry = read_entry(tier, {function, digest}, caps_of(disk.options), Asked::by_name);
+            const auto entry = read_entry(tier, {function, digest}, caps_of(disk.options), LookupBy::by_name);
             // Other users may use this entry and its images.
             if (!entry && entry.error().code == ErrorCode::permission_denied) return std::nullopt;
             if (!entry) return std::unexpected(entry.error());

@@ -10,9 +10,9 @@ namespace warmgraph::store {
 namespace {
 
 /// Adds to an inventory until the time limit.
-class Look {
+class InventoryReader {
 public:
-    Look(const Disk& disk, const TimeLimit& limit, Inventory& inventory)
+    InventoryReader(const Disk& disk, const TimeLimit& limit, Inventory& inventory)
         : m_disk(disk), m_limit(limit), m_inventory(inventory)
     {
     }
@@ -102,7 +102,7 @@ Removal::Amount Inventory::total(ArtifactKind kind) const noexcept
     for (const StoredArtifact& artifact : artifacts)
         if (artifact.kind == kind) total += {1, artifact.file.stamp.size};
     if (kind != ArtifactKind::entries) return total;
-    for (const StoredEntry& entry : entries) total += {1, entry.stamp.size};
+    for (const InventoryEntry& entry : entries) total += {1, entry.stamp.size};
     for (const auto& [digest, stamp] : images) total += {1, stamp.size};
     return total;
 }
@@ -116,12 +116,12 @@ Result<Inventory> take_inventory(const Disk& disk, const TimeLimit& limit)
     inventory.is_readable = !functions->left_out;
     inventory.is_whole = functions->is_whole;
     rotate(functions->keys, disk.clock);
-    Look look(disk, limit, inventory);
+    InventoryReader reader(disk, limit, inventory);
     for (const FunctionKey& function : functions->keys)
-        if (auto ok = look.at_entries(function); !ok) return std::unexpected(ok.error());
-    if (auto ok = look.at_images(); !ok) return std::unexpected(ok.error());
+        if (auto ok = reader.at_entries(function); !ok) return std::unexpected(ok.error());
+    if (auto ok = reader.at_images(); !ok) return std::unexpected(ok.error());
     for (const ArtifactKind kind : kinds_with_files())
-        if (auto ok = look.at_artifacts(kind); !ok) return std::unexpected(ok.error());
+        if (auto ok = reader.at_artifacts(kind); !ok) return std::unexpected(ok.error());
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());
     for (const auto& [name, info] : *quarantined)
@@ -133,12 +133,12 @@ Result<void> read_images(LocalTier& tier, Inventory& inventory, const TimeLimit&
 {
     const Disk& disk = tier.disk();
     inventory.knows_images = inventory.is_readable;
-    for (StoredEntry& entry : inventory.entries) {
+    for (InventoryEntry& entry : inventory.entries) {
         if (!inventory.knows_images || limit.is_over(disk.clock)) {
             inventory.knows_images = false;
             return {};
         }
-        const auto read = read_entry(tier, entry.key, caps_of(disk.options), Asked::by_name);
+        const auto read = read_entry(tier, entry.key, caps_of(disk.options), LookupBy::by_name);
         if (!read && read.error().code != ErrorCode::permission_denied) return std::unexpected(read.error());
         if (read && !*read) continue;
         if (read && (*read)->content) {
@@ -158,46 +158,46 @@ bool is_part(const EntryHeader& header) noexcept
            header.recording->part != cachefmt::Part::whole;
 }
 
-Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function)
+Result<std::vector<InventoryEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function)
 {
     const Disk& disk = tier.disk();
     const auto digests = disk.entries_of(function);
     if (!digests) return std::unexpected(digests.error());
-    std::vector<StoredEntry> entries;
+    std::vector<InventoryEntry> entries;
     for (const Digest& digest : *digests) {
         const EntryKey key{function, digest};
         const auto info = disk.files.info(disk.layout.entry(key));
         if (!info) return std::unexpected(info.error());
         if (!*info) continue;
-        StoredEntry& entry = entries.emplace_back(StoredEntry{key, stamp_of(**info)});
-        const auto read = read_header(tier, key, caps_of(disk.options), Asked::by_name);
+        InventoryEntry& entry = entries.emplace_back(InventoryEntry{key, stamp_of(**info)});
+        const auto read = read_header(tier, key, caps_of(disk.options), LookupBy::by_name);
         if (read && *read && (*read)->content && is_part(*(*read)->content))
             entry.recording = (*read)->content->recording;
     }
     return entries;
 }
 
-Pairs::Pairs(const std::vector<StoredEntry>& entries)
+Pairs::Pairs(const std::vector<InventoryEntry>& entries)
 {
-    for (const StoredEntry& entry : entries)
+    for (const InventoryEntry& entry : entries)
         if (entry.recording) m_parts[id_of(entry)].push_back(&entry);
     for (auto& [id, parts] : m_parts)
-        std::ranges::stable_sort(parts, {}, [](const StoredEntry* entry) { return entry->recording->part; });
+        std::ranges::stable_sort(parts, {}, [](const InventoryEntry* entry) { return entry->recording->part; });
 }
 
-Pairs::Id Pairs::id_of(const StoredEntry& entry)
+Pairs::Id Pairs::id_of(const InventoryEntry& entry)
 {
     return {entry.key.function.model_info, entry.key.function.rank, entry.recording->id};
 }
 
-bool Pairs::is_whole(const StoredEntry& entry) const
+bool Pairs::is_whole(const InventoryEntry& entry) const
 {
     if (!entry.recording) return true;
     const auto& parts = m_parts.at(id_of(entry));
     return parts.front()->recording->part != parts.back()->recording->part;
 }
 
-std::vector<const StoredEntry*> Pairs::beside(const StoredEntry& entry) const
+std::vector<const InventoryEntry*> Pairs::beside(const InventoryEntry& entry) const
 {
     if (!entry.recording) return {&entry};
     return m_parts.at(id_of(entry));

@@ -12,7 +12,7 @@
 
 namespace warmgraph::store {
 
-struct StoredEntry {
+struct InventoryEntry {
     EntryKey key;
     Stamp stamp;
     std::vector<Digest> images{};                       ///< images that the entry names; empty before read_images()
@@ -24,25 +24,25 @@ struct StoredEntry {
 [[nodiscard]] bool is_part(const EntryHeader& header) noexcept;
 
 /// A function's entries with the recordings in their headers. Images are not read.
-[[nodiscard]] Result<std::vector<StoredEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function);
+[[nodiscard]] Result<std::vector<InventoryEntry>> entries_with_recordings(LocalTier& tier, const FunctionKey& function);
 
 /// Finds the entries that belong together: entries of one model and rank with one recording id.
 class Pairs {
 public:
     /// `entries` must outlive this object and must not move.
-    explicit Pairs(const std::vector<StoredEntry>& entries);
+    explicit Pairs(const std::vector<InventoryEntry>& entries);
 
     /// Whether the pair has a forward and a backward. True for an entry without a pair.
-    [[nodiscard]] bool is_whole(const StoredEntry& entry) const;
+    [[nodiscard]] bool is_whole(const InventoryEntry& entry) const;
     /// Returns all entries of the pair, forwards first; only the entry itself when it has no pair.
-    [[nodiscard]] std::vector<const StoredEntry*> beside(const StoredEntry& entry) const;
+    [[nodiscard]] std::vector<const InventoryEntry*> beside(const InventoryEntry& entry) const;
 
     using Id = std::tuple<std::string, std::string, cachefmt::RecordingId>;
     /// REQUIRES: is_part().
-    [[nodiscard]] static Id id_of(const StoredEntry& entry);
+    [[nodiscard]] static Id id_of(const InventoryEntry& entry);
 
 private:
-    std::map<Id, std::vector<const StoredEntry*>> m_parts;
+    std::map<Id, std::vector<const InventoryEntry*>> m_parts;
 };
 
 struct StoredFile {
@@ -56,7 +56,7 @@ struct StoredArtifact {
 };
 
 struct Inventory {
-    std::vector<StoredEntry> entries;
+    std::vector<InventoryEntry> entries;
     std::map<Digest, Stamp> images;
     std::vector<StoredFile> quarantined; ///< includes the files with the reasons
     std::vector<StoredArtifact> artifacts;

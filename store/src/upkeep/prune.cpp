@@ -25,12 +25,12 @@ public:
         m_result.before = m_result.after = goal.only ? m_inventory.total(*goal.only) : m_inventory.total();
         for (const ArtifactKind kind : kinds_for(KindUse::budgeted)) m_left[kind] = m_inventory.total(kind).bytes;
         std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
-        for (const StoredEntry& entry : m_inventory.entries)
+        for (const InventoryEntry& entry : m_inventory.entries)
             for (const Digest& image : entry.images) ++m_users[image];
         for (const auto& [digest, stamp] : m_inventory.images) m_images += {1, stamp.size};
     }
 
-    Pruned run()
+    PruneResult run()
     {
         if (m_inventory.knows_images && is_asked(ArtifactKind::entries)) {
             drop_unused_entries();
@@ -55,7 +55,7 @@ private:
     struct Candidate {
         ArtifactKind kind;
         Time used; ///< the latest use of its files
-        std::vector<const StoredEntry*> entries{};
+        std::vector<const InventoryEntry*> entries{};
         const StoredFile* artifact = nullptr;
         bool was_tried = false;
     };
@@ -65,10 +65,10 @@ private:
     {
         std::vector<Candidate> candidates;
         if (is_asked(ArtifactKind::entries))
-            for (const StoredEntry& entry : m_inventory.entries) {
+            for (const InventoryEntry& entry : m_inventory.entries) {
                 auto beside = m_pairs.beside(entry);
                 if (beside.front() != &entry) continue; // a pair's entries are added with its first entry
-                const auto used = [](const StoredEntry* one) { return one->stamp.used; };
+                const auto used = [](const InventoryEntry* one) { return one->stamp.used; };
                 candidates.push_back(
                     {ArtifactKind::entries, used(*std::ranges::max_element(beside, {}, used)), beside});
             }
@@ -86,7 +86,7 @@ private:
             remove(candidate.kind, candidate.artifact->path, candidate.artifact->stamp,
                    m_result.removed.of(candidate.kind));
         else // a process that uses the backward also uses the forward: when the forward stays, all stay
-            for (const StoredEntry* const entry : candidate.entries)
+            for (const InventoryEntry* const entry : candidate.entries)
                 if (!drop(*entry)) return;
     }
     /// Images that must stay are subtracted from the goal: else all entries would be removed without reaching the goal.
@@ -133,7 +133,7 @@ private:
     /// Removes entries with forward and backward in one graph, and older pairs that lack a part.
     void drop_unused_entries()
     {
-        for (const StoredEntry& entry : m_inventory.entries)
+        for (const InventoryEntry& entry : m_inventory.entries)
             if (entry.is_joined || (!m_pairs.is_whole(entry) && entry.stamp.used < m_grace_began))
                 static_cast<void>(drop(entry));
     }
@@ -150,7 +150,7 @@ private:
         m_result.removed.quarantined.bytes += reasons.bytes;
     }
     /// Returns false when the entry stays.
-    bool drop(const StoredEntry& entry)
+    bool drop(const InventoryEntry& entry)
     {
         bool is_gone = false;
         const bool is_free = m_tier.leases().unless_taken(entry.key, [&] {
@@ -173,7 +173,7 @@ private:
     std::map<Digest, std::uint64_t> m_users; ///< number of entries that name an image
     Removal::Amount m_images{};              ///< total of all images
     KindBytes m_left;                        ///< bytes left, of every kind
-    Pruned m_result;
+    PruneResult m_result;
 };
 
 } // namespace
@@ -189,7 +189,7 @@ Budget resolve(const Budget& budget, FileSystem& folder)
     return most;
 }
 
-Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
+Result<PruneResult> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
 {
     const bool needs_images = !goal.only || *goal.only == ArtifactKind::entries;
     if (needs_images && inventory.is_whole)
@@ -197,7 +197,7 @@ Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal
     const bool knows_images = inventory.knows_images || !needs_images;
     const bool is_whole = inventory.is_whole;
     const bool is_late = !is_whole || goal.limit.is_over(tier.disk().clock);
-    Pruned pruned = Pruner(tier, std::move(inventory), goal).run();
+    PruneResult pruned = Pruner(tier, std::move(inventory), goal).run();
     if (!is_whole || !knows_images) pruned.why_not = is_late ? k_too_many : k_unknown_entries;
     return pruned;
 }

@@ -25,8 +25,8 @@ struct PruneGoal {
 [[nodiscard]] Budget resolve(const Budget& budget, FileSystem& folder);
 
 /// Keeps everything that a living process uses, or that was used since the inventory was taken. Keeps all images when
-/// the needed ones cannot be known; Pruned::why_not says so. From an incomplete inventory, objects are removed only if
+/// the needed ones cannot be known; PruneResult::why_not says so. From an incomplete inventory, objects are removed only if
 /// the sum of the inventory exceeds the budget. REQUIRES: a trial, or a folder that may be changed (Disk::may_remove).
-[[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
+[[nodiscard]] Result<PruneResult> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
 
 } // namespace warmgraph::store

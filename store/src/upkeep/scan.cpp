@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reading.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/load_marks.hpp"
-#include "tiers/local/mark.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/prune.hpp"
@@ -18,8 +18,8 @@ namespace {
 /// True for files of the library beside the top folders.
 bool is_of_root(const DirectoryItem& item)
 {
-    if (item.type != FileType::regular) return item.name == k_mark_file;
-    return item.name == k_mark_file || item.name == k_leases_file || item.name == k_prune_lock;
+    if (item.type != FileType::regular) return item.name == k_tag_file;
+    return item.name == k_tag_file || item.name == k_leases_file || item.name == k_prune_lock;
 }
 
 } // namespace
@@ -42,11 +42,11 @@ Result<void> Scan::scan_root()
     const auto owned = ownership(m_disk.files, m_disk.layout.root());
     if (!owned) return std::unexpected(owned.error());
     if (*owned == Ownership::foreign)
-        add(root / k_mark_file,
+        add(root / k_tag_file,
             {ErrorCode::not_found, "the folder has no CACHEDIR.TAG of warmgraph: nothing in it is changed"},
             Finding::Cure::leave);
-    if (*owned == Ownership::unmarked)
-        add(root / k_mark_file,
+    if (*owned == Ownership::untagged)
+        add(root / k_tag_file,
             {ErrorCode::not_found, "the folder has lost its CACHEDIR.TAG: the next recording writes it again"},
             Finding::Cure::leave);
     const auto items = m_disk.files.list(root);
@@ -173,7 +173,7 @@ Result<void> Scan::skip(const Path& folder, const Error& error)
 void Scan::scan_entry(const EntryKey& key)
 {
     const Path path = m_disk.layout.entry(key);
-    const auto entry = read_entry(m_tier, key, caps_of(m_disk.options), Asked::by_name);
+    const auto entry = read_entry(m_tier, key, caps_of(m_disk.options), LookupBy::by_name);
     if (!entry) return add(path, entry.error(), Finding::Cure::leave);
     if (!*entry) return; // evicted meanwhile
     if ((*entry)->content) {
@@ -243,7 +243,7 @@ void Scan::scan_lone_parts()
 {
     const auto began = m_disk.clock.wall() - k_prune_grace; // younger pairs may still be completed
     const Pairs pairs{m_parts};
-    for (const StoredEntry& entry : m_parts)
+    for (const InventoryEntry& entry : m_parts)
         if (!pairs.is_whole(entry) && entry.stamp.used < began)
             add(m_disk.layout.entry(entry.key),
                 {ErrorCode::not_found,

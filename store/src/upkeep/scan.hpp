@@ -57,7 +57,7 @@ private:
     std::vector<Finding> m_findings;
     std::vector<Path> m_record_locks;
     std::vector<std::pair<EntryKey, Digest>> m_named; ///< images that intact entries name
-    std::vector<StoredEntry> m_parts;                 ///< intact entries of pairs
+    std::vector<InventoryEntry> m_parts;              ///< intact entries of pairs
 };
 
 } // namespace warmgraph::store

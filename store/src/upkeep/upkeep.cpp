@@ -3,7 +3,7 @@
 #include <exception>
 #include <set>
 
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/quarantine.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/clear.hpp"
@@ -100,7 +100,7 @@ void Upkeep::sweep_once()
 void Upkeep::before_close() noexcept
 try {
     m_budget.end();
-    if (!m_tier.disk().writable() || !has_mark(m_tier.disk().files)) return; // do not make a deleted folder again
+    if (!m_tier.disk().writable() || !has_tag(m_tier.disk().files)) return; // do not make a deleted folder again
     sweep_once();
     if (!m_has_evicted && m_tier.replaced() == 0) return;
     if (const auto swept = m_budget.sweep_unused(); !swept) log().debug("unused images: {}", swept.error().message);
@@ -108,14 +108,14 @@ try {
     log().debug("left-over files, unused images: {}", error.what());
 }
 
-Result<Pruned> Upkeep::plan_prune(const PruneRequest& request)
+Result<PruneResult> Upkeep::plan_prune(const PruneRequest& request)
 {
     const Disk& disk = m_tier.disk();
     if (auto ok = refuse_foreign(disk.files, disk.layout.root()); !ok) return within("prune", ok.error());
     return m_budget.prune(request, true);
 }
 
-Result<Pruned> Upkeep::prune(const PruneRequest& request)
+Result<PruneResult> Upkeep::prune(const PruneRequest& request)
 {
     if (auto ok = m_tier.disk().may_remove("prune"); !ok) return std::unexpected(ok.error());
     constexpr std::chrono::minutes k_most(1);

@@ -21,8 +21,8 @@ public:
     [[nodiscard]] Result<std::vector<Damage>> repair(const ArtifactVerifier& verifier);
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     [[nodiscard]] Result<Removal> clear(const ClearRequest& request);
-    [[nodiscard]] Result<Pruned> plan_prune(const PruneRequest& request);
-    [[nodiscard]] Result<Pruned> prune(const PruneRequest& request);
+    [[nodiscard]] Result<PruneResult> plan_prune(const PruneRequest& request);
+    [[nodiscard]] Result<PruneResult> prune(const PruneRequest& request);
     [[nodiscard]] Budget budget();
 
     /// Keeps the limits after a publish, within the writer's time; the first call also removes left-overs of dead

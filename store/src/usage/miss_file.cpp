@@ -57,7 +57,7 @@ void read_end(JsonMembers& reader, MissEnd& end)
 std::string read_differences(JsonMembers& reader, std::vector<MissedFact>& differences)
 {
     const Json* const list = reader.find("differences", &Json::is_array);
-    if (list == nullptr) return reader.what_is_wrong();
+    if (list == nullptr) return reader.first_problem();
     if (list->size() > k_most_missed_facts) return "it has too many differences";
     for (const Json& item : *list) {
         JsonMembers fields(item, k_longest_read);
@@ -66,7 +66,7 @@ std::string read_differences(JsonMembers& reader, std::vector<MissedFact>& diffe
         fields.text("recorded", fact.recorded);
         fields.text("now", fact.now);
         fields.text("cure", fact.cure);
-        if (!fields.what_is_wrong().empty()) return "a difference: " + fields.what_is_wrong();
+        if (!fields.first_problem().empty()) return "a difference: " + fields.first_problem();
     }
     return {};
 }
@@ -91,7 +91,7 @@ Result<Miss> parse_miss(const Json& json)
         reader.digest("nearest", miss.nearest.emplace());
     if (wrong.empty() && json.contains("calls")) reader.number("calls", miss.calls);
     if (wrong.empty() && json.contains("program")) reader.text("program", miss.program);
-    if (wrong.empty()) wrong = reader.what_is_wrong();
+    if (wrong.empty()) wrong = reader.first_problem();
     if (!wrong.empty()) return fail(ErrorCode::corrupt, "{}", wrong);
     return miss;
 }

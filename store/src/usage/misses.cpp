@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "tiers/local/commit.hpp"
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "usage/miss_file.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -37,7 +37,7 @@ Result<Misses> read_misses(const Disk& disk, const Path& folder)
 
 Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call)
 {
-    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
+    if (!has_tag(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     // The root is also checked if it was opened for reading: the user root must not write into another user's folder.
     const auto root = disk.files.info("");
     if (!root) return std::unexpected(root.error());

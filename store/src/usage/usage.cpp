@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "tiers/local/commit.hpp"
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "usage/usage_file.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -26,7 +26,7 @@ enum class Outcome : std::uint8_t { written, busy, failed };
 Result<Outcome> try_write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 try {
     // Do not make a deleted cache again for counters.
-    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
+    if (!has_tag(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
     const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
     // `warmgraph clear` is removing the folder.

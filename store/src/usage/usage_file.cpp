@@ -66,7 +66,7 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
         if (!read) return std::nullopt;
         usage.events = std::move(*read);
     }
-    const bool complete = members.what_is_wrong().empty() && read_phases(json, "cold", usage.cold) &&
+    const bool complete = members.first_problem().empty() && read_phases(json, "cold", usage.cold) &&
                           read_phases(json, "warm", usage.warm);
     return complete ? std::optional(usage) : std::nullopt;
 }

@@ -88,7 +88,7 @@ FAKE_CUDA_EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program)
 FAKE_CUDA_EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char* const* options)
 {
     FAKE_NVRTC_ENTER_WITH(program, "nvrtcCompileProgram");
-    const Compiled compiled = compile_source(program->source, architecture_of(count, options));
+    const CompiledSource compiled = compile_source(program->source, architecture_of(count, options));
     program->log = compiled.log;
     if (!compiled.log.empty()) return NVRTC_ERROR_COMPILATION;
     program->image = write_image(compiled.image);

@@ -38,9 +38,9 @@ std::string read_variable(std::istringstream& words, Image& image)
 
 } // namespace
 
-Compiled compile_source(const std::string& source, int architecture)
+CompiledSource compile_source(const std::string& source, int architecture)
 {
-    Compiled result;
+    CompiledSource result;
     result.image.architecture = architecture;
     std::istringstream lines(source);
     std::string line;

@@ -12,10 +12,10 @@
 
 namespace fake_cuda {
 
-struct Compiled {
+struct CompiledSource {
     Image image;
     std::string log; ///< the first error, e.g. "line 7: ..."; empty if the program is right
 };
-[[nodiscard]] Compiled compile_source(const std::string& source, int architecture);
+[[nodiscard]] CompiledSource compile_source(const std::string& source, int architecture);
 
 } // namespace fake_cuda

@@ -84,7 +84,7 @@ protected:
 
 Scene PromisedBlas::product(Declared declared_as)
 {
-    return [this, declared_as](Cache& cache, Seen& seen) {
+    return [this, declared_as](Cache& cache, CallResults& seen) {
         const Buffer a = matrices(0.5F), b = matrices(0.25F), c = matrices(1);
         const Buffer a_table = table_of(a), b_table = table_of(b), c_table = table_of(c);
         Spec declared;

@@ -39,7 +39,7 @@ TEST_F(PromisedPointers, WorkThroughADeclaredTableWorksOnceOnTheCallersMemory)
     enum class Declared : std::uint8_t { as_state, as_input };
     for (const Declared declared_as : {Declared::as_state, Declared::as_input})
         expect_refused(
-            [this, declared_as](Cache& cache, Seen& seen) {
+            [this, declared_as](Cache& cache, CallResults& seen) {
                 const Buffer x = words(5), a = words(1), y = filled(1), table = table_of({&a, &y});
                 const bool is_state = declared_as == Declared::as_state;
                 Spec declared = spec(program);
@@ -61,7 +61,7 @@ TEST_F(PromisedPointers, WorkThroughADeclaredTableWorksOnceOnTheCallersMemory)
 TEST_F(PromisedPointers, ATableOfDeclaredRegionsIsRefusedByTheirNames)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), a = words(1), y = filled(1), table = table_of({&a, &y});
             Spec declared = spec(program);
             declared.outputs.clear();
@@ -77,7 +77,7 @@ TEST_F(PromisedPointers, ATableOfDeclaredRegionsIsRefusedByTheirNames)
 TEST_F(PromisedPointers, WorkThroughAnUndeclaredTableWorksOnceOnTheCallersMemory)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), a = words(1), y = filled(1), table = table_of({&a, &y});
             Spec declared = spec(program);
             declared.outputs.clear();
@@ -92,7 +92,7 @@ TEST_F(PromisedPointers, WorkThroughAnUndeclaredTableWorksOnceOnTheCallersMemory
 TEST_F(PromisedPointers, APointerInTwoHalvesWithANumberBetweenIsRefused)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("halves", device, spec(program), [&](Recorder& r) {
                 const std::uint64_t to = r["y"].flat();
@@ -136,7 +136,7 @@ public:
 TEST_F(PromisedPointers, APointerOfDeviceCodesHeapIsRefused)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Code code{k_heap_source};
             const Heap heap{native, device, code};
             ASSERT_NE(heap.pointer, 0U);
@@ -154,7 +154,7 @@ TEST_F(PromisedPointers, APointerOfDeviceCodesHeapIsRefused)
 TEST_F(PromisedPointers, APointerOfTheHeapIsRefusedInKernelsOfOtherModulesToo)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Code code{k_heap_source};
             const Heap heap{native, device, code};
             ASSERT_NE(heap.pointer, 0U);

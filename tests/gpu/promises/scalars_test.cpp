@@ -20,7 +20,7 @@ class PromisedScalars : public GpuPromise {};
 TEST_F(PromisedScalars, AFactorThatTheKernelComparesIsReplayedAtZeroToo)
 {
     const Program program = device.program("scalars", k_source);
-    expect_recorded([&](Cache& cache, Seen& seen) {
+    expect_recorded([&](Cache& cache, CallResults& seen) {
         const Buffer x = device.upload<float>(std::vector<float>(k_count, 3));
         Buffer y = device.upload<float>(std::vector<float>(k_count, 1));
         Spec declared;

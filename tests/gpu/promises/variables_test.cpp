@@ -35,7 +35,7 @@ protected:
 
 TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
 {
-    const Scene scene = [this](Cache& cache, Seen& seen) {
+    const Scene scene = [this](Cache& cache, CallResults& seen) {
         const Code code{k_source};
         const Buffer x = words(5), y = filled(-1);
         Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
@@ -50,7 +50,7 @@ TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
 TEST_F(PromisedVariables, AManagedVariableThatTheHostWritesIsSeenByEachCall)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Code code{R"(
 __managed__ int offset = 3;
 extern "C" __global__ void apply(const int* x, int* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i] + offset; })"};
@@ -67,7 +67,7 @@ extern "C" __global__ void apply(const int* x, int* y) { int i = blockIdx.x * bl
 TEST_F(PromisedVariables, AResultInASymbolIsTheCallsOwn)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const Code code{k_source};
             const Buffer y = filled(-1);
             Function f = cache.wrap("symbol", device, plain_spec(), launching(code, {"sum"}));
@@ -82,7 +82,7 @@ TEST_F(PromisedVariables, AResultInASymbolIsTheCallsOwn)
 
 TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
 {
-    const Scene scene = [this](Cache& cache, Seen& seen) {
+    const Scene scene = [this](Cache& cache, CallResults& seen) {
         const Code code{k_source};
         const Buffer y = filled(-1);
         Function f = cache.wrap("zero", device, plain_spec(), launching(code, {"sum"}));
@@ -145,7 +145,7 @@ private:
 
 TEST_F(PromisedVariables, ConstantsOfAKnownLibraryAreStoredAndCounted)
 {
-    expect_recorded([this](Cache& cache, Seen& seen) {
+    expect_recorded([this](Cache& cache, CallResults& seen) {
         const KnownLibrary code{k_source};
         code.write("factor", 7);
         const Buffer x = words(5), y = filled(-1);
@@ -160,7 +160,7 @@ TEST_F(PromisedVariables, ConstantsOfAKnownLibraryAreStoredAndCounted)
 TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
 {
     expect_refused(
-        [this](Cache& cache, Seen& seen) {
+        [this](Cache& cache, CallResults& seen) {
             const KnownLibrary code{k_source};
             code.write("offset", 9); // "offset" is a __device__ variable
             const Buffer x = words(5), y = filled(-1);
@@ -175,7 +175,7 @@ TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
 {
     for (const int start : {0, 3})
         expect_refused(
-            [this, start](Cache& cache, Seen& seen) {
+            [this, start](Cache& cache, CallResults& seen) {
                 const Code code{k_source};
                 if (start != 0) code.write("phase", start);
                 const Buffer x = words(5), y = filled(-1);

@@ -187,7 +187,7 @@ Verb check_verb()
              "warmgraph check --accept-file release.key.pub", "warmgraph check cache.wgb"},
             check_options,
             [](const Context& c, const Arguments& a) {
-                const Mending mending = a.repair ? Mending::repair : Mending::look_only;
+                const RepairMode mending = a.repair ? RepairMode::repair : RepairMode::look_only;
                 return check(c, {a.files, mending, a.accept_file});
             }};
 }
@@ -251,7 +251,9 @@ Verb clear_verb()
             {"warmgraph clear --func tiny-llama/decode", "warmgraph clear --kind all --dry-run"},
             clear_options,
             [](const Context& c, const Arguments& a) {
-                const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::who_can_answer;
+                const Confirmation asking = a.dry_run ? Confirmation::dry_run
+                                            : a.yes   ? Confirmation::never
+                                                      : Confirmation::who_can_answer;
                 return clear(c, {given(a.model), given(a.function), a.kind, asking});
             }};
 }

@@ -66,7 +66,7 @@ public:
     {
         if (m_wrong.empty()) m_wrong = m_where + ": " + what;
     }
-    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
+    [[nodiscard]] const std::string& first_problem() const noexcept { return m_wrong; }
 
 private:
     [[nodiscard]] const nlohmann::json* find(const char* name)
@@ -123,7 +123,7 @@ Result<ManifestProgram> parse_program(const nlohmann::json& json, std::size_t nu
             members.wrong(fmt::format(
                 "the folder '{}' is empty or contains blanks or quotes, which compiler options cannot contain",
                 shown(folder)));
-    if (!members.what_is_wrong().empty()) return fail(ErrorCode::invalid_argument, "{}", members.what_is_wrong());
+    if (!members.first_problem().empty()) return fail(ErrorCode::invalid_argument, "{}", members.first_problem());
     return program;
 }
 
@@ -172,7 +172,7 @@ Result<Manifest> parse_manifest(std::string_view text)
     const nlohmann::json* const programs = members.list("programs");
     if (programs != nullptr && (programs->empty() || programs->size() > k_most_programs))
         members.wrong(fmt::format("'programs' has {} items, expected 1 to {}", programs->size(), k_most_programs));
-    if (!members.what_is_wrong().empty()) return fail(ErrorCode::invalid_argument, "{}", members.what_is_wrong());
+    if (!members.first_problem().empty()) return fail(ErrorCode::invalid_argument, "{}", members.first_problem());
     std::set<std::string> names;
     for (const nlohmann::json& item : *programs) {
         auto program = parse_program(item, manifest.programs.size() + 1);

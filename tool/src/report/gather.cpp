@@ -57,9 +57,9 @@ Json name_of(const cachefmt::FunctionKey& key)
             {"function", key.function}};
 }
 
-class Gathering {
+class ReportGatherer {
 public:
-    Gathering(const Context& context, const store::LocalStore& store, const DrawingLimits& limits)
+    ReportGatherer(const Context& context, const store::LocalStore& store, const DrawingLimits& limits)
         : m_store(store), m_variants(context, store.root(), limits)
     {
     }
@@ -130,7 +130,7 @@ Result<Json> gather_report(const Context& context, const store::LocalStore* stor
     if (!keys) return std::unexpected(keys.error());
     const auto images = store->images();
     if (!images) return std::unexpected(images.error());
-    Gathering gathering{context, *store, limits};
+    ReportGatherer gathering{context, *store, limits};
     for (const cachefmt::FunctionKey& key : *keys) {
         auto function = gathering.function(key);
         if (!function) return std::unexpected(function.error());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_most = 400; // bytes of a cell: an entry's path ends with its digest
 
-struct Checked {
+struct CheckReport {
     Json folder{}, signatures = Json::array(), bundles = Json::array(), damage = Json::array();
     Table table{{{"path"}, {"what"}, {"why"}}, 0, k_most}; ///< the damage
     std::string text{};                                    ///< one line for each place
@@ -106,10 +106,10 @@ std::string contents_text(const FolderContents& contents, const std::vector<stor
 
 /// Checks the cache folder; if `name` is given, only the folders of `functions`.
 Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
-                         const std::optional<std::string>& name, Mending mending, const cachefmt::Trust& trust,
-                         Checked& checked)
+                         const std::optional<std::string>& name, RepairMode mending, const cachefmt::Trust& trust,
+                         CheckReport& checked)
 {
-    const bool repairs = mending == Mending::repair;
+    const bool repairs = mending == RepairMode::repair;
     auto found = repairs ? store.repair(bundle::verify_artifact) : store.check(bundle::verify_artifact);
     if (!found) return std::unexpected(found.error());
     if (name) std::erase_if(*found, [&](const auto& damage) { return !is_of(functions, damage.path); });
@@ -144,9 +144,9 @@ Result<void> check_store(store::LocalStore& store, const std::vector<cachefmt::F
 }
 
 Result<void> check_folder(const Context& context, const CheckOptions& options, const std::optional<std::string>& name,
-                          const cachefmt::Trust& trust, Checked& checked)
+                          const cachefmt::Trust& trust, CheckReport& checked)
 {
-    const bool repairs = options.mending == Mending::repair;
+    const bool repairs = options.mending == RepairMode::repair;
     const auto store = open_store(context, repairs ? store::StoreMode::read_write : store::StoreMode::read_only, trust);
     if (!store) return std::unexpected(store.error());
     const auto functions = choose(context, store->get(), name);
@@ -173,7 +173,7 @@ Result<void> check_member(const bundle::Bundle& opened, const bundle::Member& me
     return {};
 }
 
-void check_bundle(const Context& context, const std::string& file, const cachefmt::Trust& trust, Checked& checked)
+void check_bundle(const Context& context, const std::string& file, const cachefmt::Trust& trust, CheckReport& checked)
 {
     const auto opened = open_to_use(file, trust);
     if (!opened) return checked.add(file, "", opened.error());
@@ -200,7 +200,7 @@ bool is_file(const std::string& word)
 
 Result<int> check(const Context& context, const CheckOptions& options)
 {
-    const bool repairs = options.mending == Mending::repair;
+    const bool repairs = options.mending == RepairMode::repair;
     if (repairs && !options.what.empty())
         return fail(ErrorCode::invalid_argument, "--repair repairs the whole folder: leave the names out");
     auto files = options.what;
@@ -212,7 +212,7 @@ Result<int> check(const Context& context, const CheckOptions& options)
     auto trust = trust_of({"", options.accept_file});
     if (!trust) return std::unexpected(trust.error());
     trust->require = trust->require || !options.accept_file.empty();
-    Checked checked;
+    CheckReport checked;
     if (name || files.empty())
         if (auto ok = check_folder(context, options, name, *trust, checked); !ok) return std::unexpected(ok.error());
     for (const std::string& file : files) check_bundle(context, file, *trust, checked);

@@ -28,7 +28,7 @@ Json to_json(const Removal& removal)
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)
 {
-    const bool dry = options.asking == Asking::dry_run;
+    const bool dry = options.asking == Confirmation::dry_run;
     if (context.output == Output::json)
         print(Json{{"cache_dir", context.cache_dir.string()}, {dry ? "would_remove" : "removed", to_json(removal)}});
     else
@@ -36,22 +36,22 @@ void report(const Context& context, const ClearOptions& options, const Removal& 
 }
 
 /// The party at standard input. nobody: it is /dev/null or closed, e.g. under cron and in services.
-enum class Answering : std::uint8_t { nobody, terminal, stream };
+enum class InputKind : std::uint8_t { nobody, terminal, stream };
 
-Answering who_answers()
+InputKind input_kind()
 {
     struct stat input{};
     const bool is_seen = ::isatty(STDERR_FILENO) == 1 || ::isatty(STDOUT_FILENO) == 1;
-    if (::isatty(STDIN_FILENO) == 1) return is_seen ? Answering::terminal : Answering::nobody;
-    if (::fstat(STDIN_FILENO, &input) != 0 || S_ISCHR(input.st_mode)) return Answering::nobody;
-    return Answering::stream;
+    if (::isatty(STDIN_FILENO) == 1) return is_seen ? InputKind::terminal : InputKind::nobody;
+    if (::fstat(STDIN_FILENO, &input) != 0 || S_ISCHR(input.st_mode)) return InputKind::nobody;
+    return InputKind::stream;
 }
 
 /// Whether to ask: the request clears everything, and the folder is not empty.
 bool is_worth_asking(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
 {
     const bool everything = !request.chooses_functions() && request.kinds.contains(store::ArtifactKind::entries);
-    return options.asking == Asking::who_can_answer && everything && planned.files() > 0;
+    return options.asking == Confirmation::who_can_answer && everything && planned.files() > 0;
 }
 
 void tell(const std::string& text)
@@ -65,18 +65,18 @@ void tell(const std::string& text)
 bool agrees(const Context& context, const Removal& planned)
 {
     constexpr int k_patience_ms = 10'000;
-    const Answering answering = who_answers();
-    if (answering == Answering::nobody) return true;
+    const InputKind answering = input_kind();
+    if (answering == InputKind::nobody) return true;
     tell(fmt::format("Remove {} from {}? [y/N] ", text_of(planned), path_text(context.cache_dir)));
     struct pollfd ready{STDIN_FILENO, POLLIN, 0};
-    if (answering == Answering::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
+    if (answering == InputKind::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
         tell("\nno answer was given, so nothing is removed; give --yes to remove without a question\n");
         return false;
     }
     std::array<char, 64> answer{};
     // unbuffered: the input after the answer belongs to the next reader, e.g. a script.
     std::setvbuf(stdin, nullptr, _IONBF, 0);
-    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return answering == Answering::stream;
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return answering == InputKind::stream;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
@@ -91,7 +91,7 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
         if (!functions) return std::unexpected(functions.error());
         return std::unexpected(fits_nothing(*functions, request));
     }
-    if (options.asking == Asking::dry_run) return *planned;
+    if (options.asking == Confirmation::dry_run) return *planned;
     if (is_worth_asking(options, request, *planned) && !agrees(context, *planned)) return std::nullopt;
     return store.clear(request);
 }
@@ -113,8 +113,8 @@ Result<int> clear(const Context& context, const ClearOptions& options)
         request->kinds = {*kind};
     else
         return std::unexpected(kind.error());
-    const auto store = open_store(context, options.asking == Asking::dry_run ? store::StoreMode::read_only
-                                                                             : store::StoreMode::read_write);
+    const auto store = open_store(context, options.asking == Confirmation::dry_run ? store::StoreMode::read_only
+                                                                                   : store::StoreMode::read_write);
     if (!store) return std::unexpected(store.error());
     if (!*store) {
         if (request->chooses_functions())

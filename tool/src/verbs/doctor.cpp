@@ -13,7 +13,7 @@ namespace {
 
 /// Compares the environments of the folder's entries with this machine's environment. If there are no entries,
 /// describes only this machine's environment.
-std::string first_line(const Report& report, const std::vector<JudgedEnvironment>& environments)
+std::string first_line(const Report& report, const std::vector<EnvironmentVerdict>& environments)
 {
     if (!environments.empty()) return environment_line(environments);
     std::vector<std::string> keys;

@@ -8,7 +8,7 @@
 
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/units.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 
 namespace warmgraph::tool {
 
@@ -16,16 +16,19 @@ namespace {
 
 using guards::EnvironmentFit;
 
-std::uint64_t count_of(const std::vector<JudgedEnvironment>& environments, auto&& is_wanted)
+std::uint64_t count_of(const std::vector<EnvironmentVerdict>& environments, auto&& is_wanted)
 {
     std::uint64_t count = 0;
-    for (const JudgedEnvironment& one : environments) count += is_wanted(one) ? one.entries : 0;
+    for (const EnvironmentVerdict& one : environments) count += is_wanted(one) ? one.entries : 0;
     return count;
 }
 
-bool is_fit(const JudgedEnvironment& one, EnvironmentFit fit) { return one.problem.empty() && one.compared.fit == fit; }
+bool is_fit(const EnvironmentVerdict& one, EnvironmentFit fit)
+{
+    return one.problem.empty() && one.compared.fit == fit;
+}
 
-std::string line_of(const JudgedEnvironment& one, const guards::Relaxation& relaxation)
+std::string line_of(const EnvironmentVerdict& one, const guards::Relaxation& relaxation)
 {
     const std::string entries = plural(one.entries, "entry");
     if (!one.problem.empty())
@@ -45,10 +48,10 @@ std::string line_of(const JudgedEnvironment& one, const guards::Relaxation& rela
                                : fmt::format("{}: it fits ({})", both, entries);
 }
 
-std::string line_of_several(const std::vector<JudgedEnvironment>& environments)
+std::string line_of_several(const std::vector<EnvironmentVerdict>& environments)
 {
     std::set<std::string> here, fields;
-    for (const JudgedEnvironment& one : environments) {
+    for (const EnvironmentVerdict& one : environments) {
         if (!one.here.empty()) here.insert(one.here);
         if (is_fit(one, EnvironmentFit::differs))
             for (const guards::Mismatch& field : one.compared.fields) fields.insert(printable(field.fact));
@@ -85,16 +88,16 @@ void Environments::add(const cachefmt::Guards& guards)
 {
     const std::string key = guards::environment_key(guards.facts);
     if (key.empty()) return;
-    Recorded& recorded = m_recorded[{bundle::device_of(guards), key}];
+    EnvironmentGroup& recorded = m_recorded[{bundle::device_of(guards), key}];
     if (recorded.entries++ == 0) recorded.guards = guards;
 }
 
-std::vector<JudgedEnvironment> Environments::judge(ThisMachine& machine) const
+std::vector<EnvironmentVerdict> Environments::judge(ThisMachine& machine) const
 {
-    std::vector<JudgedEnvironment> judged;
+    std::vector<EnvironmentVerdict> judged;
     for (const auto& [place, recorded] : m_recorded) {
         const auto here = machine.facts_for(recorded.guards);
-        JudgedEnvironment one{.key = place.second, .here = {}, .problem = {}, .entries = recorded.entries};
+        EnvironmentVerdict one{.key = place.second, .here = {}, .problem = {}, .entries = recorded.entries};
         if (const auto problem = machine.problems().find(place.first); problem != machine.problems().end())
             one.problem = problem->second;
         else
@@ -105,24 +108,24 @@ std::vector<JudgedEnvironment> Environments::judge(ThisMachine& machine) const
     return judged;
 }
 
-std::string environment_line(const std::vector<JudgedEnvironment>& environments, const guards::Relaxation& relaxation)
+std::string environment_line(const std::vector<EnvironmentVerdict>& environments, const guards::Relaxation& relaxation)
 {
     if (environments.empty()) return {};
     return environments.size() == 1 ? line_of(environments.front(), relaxation) : line_of_several(environments);
 }
 
-std::string dead_because(const std::vector<JudgedEnvironment>& environments)
+std::string dead_because(const std::vector<EnvironmentVerdict>& environments)
 {
-    const bool is_dead = !environments.empty() && std::ranges::all_of(environments, [](const JudgedEnvironment& one) {
+    const bool is_dead = !environments.empty() && std::ranges::all_of(environments, [](const EnvironmentVerdict& one) {
         return is_fit(one, EnvironmentFit::differs);
     });
     return is_dead ? guards::fields_text(environments.front().compared.fields) : std::string{};
 }
 
-Json to_json(const std::vector<JudgedEnvironment>& environments)
+Json to_json(const std::vector<EnvironmentVerdict>& environments)
 {
     Json list = Json::array();
-    for (const JudgedEnvironment& one : environments) {
+    for (const EnvironmentVerdict& one : environments) {
         Json fields = Json::array();
         for (const guards::Mismatch& field : one.compared.fields)
             fields.push_back({{"fact", field.fact}, {"recorded", field.recorded}, {"here", field.now}});

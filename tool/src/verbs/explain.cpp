@@ -33,7 +33,7 @@ Result<int> explain(const Context& context, const std::string& target, const Exp
         print(to_json(*explanation));
     else
         print(to_text(context, *explanation, options.shows_all ? MissCount::all : MissCount::last));
-    return explanation->verdict == Verdict::hit ? k_ok : k_found_wrong;
+    return explanation->verdict == CallVerdict::hit ? k_ok : k_found_wrong;
 }
 
 } // namespace warmgraph::tool

@@ -15,13 +15,13 @@ using cachefmt::Fact;
 
 void judge(Explanation& explanation)
 {
-    if (explanation.comparisons.empty()) explanation.verdict = Verdict::miss; // no readable entry on disk
+    if (explanation.comparisons.empty()) explanation.verdict = CallVerdict::miss; // no readable entry on disk
     for (const auto& [source, comparison] : explanation.comparisons) {
         if (!comparison.mismatches.empty()) {
-            explanation.verdict = Verdict::miss;
+            explanation.verdict = CallVerdict::miss;
             return;
         }
-        if (comparison.tombstone) explanation.verdict = Verdict::refuse;
+        if (comparison.tombstone) explanation.verdict = CallVerdict::refuse;
     }
 }
 
@@ -69,17 +69,17 @@ cachefmt::Guards name_facts(const cachefmt::Guards& guards)
     return part;
 }
 
-std::vector<Elsewhere> find_elsewhere(const store::LocalStore& store, const cachefmt::FunctionKey& key,
-                                      const std::optional<cachefmt::Guards>& here)
+std::vector<SiblingFunction> find_elsewhere(const store::LocalStore& store, const cachefmt::FunctionKey& key,
+                                            const std::optional<cachefmt::Guards>& here)
 {
-    std::vector<Elsewhere> found;
+    std::vector<SiblingFunction> found;
     const auto functions = store.functions();
     for (const cachefmt::FunctionKey& other : functions ? *functions : std::vector<cachefmt::FunctionKey>{}) {
         const bool is_kin = other != key && other.function == key.function &&
                             cachefmt::model_of(other.model_info) == cachefmt::model_of(key.model_info);
         const auto variants = is_kin ? store.variants(other) : std::vector<store::Variant>{};
         if (!variants || variants->empty()) continue;
-        Elsewhere& item = found.emplace_back(Elsewhere{other, variants->size()});
+        SiblingFunction& item = found.emplace_back(SiblingFunction{other, variants->size()});
         const auto readable =
             std::ranges::find_if(*variants, [](const auto& each) { return static_cast<bool>(each.header); });
         if (here && readable != variants->end())
@@ -90,12 +90,12 @@ std::vector<Elsewhere> find_elsewhere(const store::LocalStore& store, const cach
 
 } // namespace
 
-const char* name_of(Verdict verdict) noexcept
+const char* name_of(CallVerdict verdict) noexcept
 {
     switch (verdict) {
-    case Verdict::hit: return "hit";
-    case Verdict::miss: return "miss";
-    case Verdict::refuse: return "refuse";
+    case CallVerdict::hit: return "hit";
+    case CallVerdict::miss: return "miss";
+    case CallVerdict::refuse: return "refuse";
     }
     return "";
 }

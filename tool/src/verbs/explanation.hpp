@@ -10,11 +10,11 @@
 
 namespace warmgraph::tool {
 
-enum class Verdict : std::uint8_t { hit, miss, refuse };
-[[nodiscard]] const char* name_of(Verdict verdict) noexcept; ///< "hit", "miss", "refuse"
+enum class CallVerdict : std::uint8_t { hit, miss, refuse };
+[[nodiscard]] const char* name_of(CallVerdict verdict) noexcept; ///< "hit", "miss", "refuse"
 
 /// The same function of this model under another rank or configuration.
-struct Elsewhere {
+struct SiblingFunction {
     cachefmt::FunctionKey key;
     std::uint64_t variants = 0;
     std::vector<guards::Mismatch> differences{}; ///< facts in the folders' names: "recorded" in that folder, "now" here
@@ -29,8 +29,8 @@ struct Explanation {
     std::vector<std::string> binary_problems{}; ///< programs that entries name and that do not exist here
     std::string device_problem{}, last_miss_problem{};
     store::Misses misses{}; ///< the misses as stored
-    std::vector<Elsewhere> elsewhere{};
-    Verdict verdict = Verdict::hit;
+    std::vector<SiblingFunction> elsewhere{};
+    CallVerdict verdict = CallVerdict::hit;
 };
 
 [[nodiscard]] Result<Explanation> make_explanation(const store::LocalStore& store, const cachefmt::FunctionKey& key,

@@ -38,7 +38,7 @@ Json list_of(const Items& items, Convert convert)
 Json to_json(const Explanation& explanation)
 {
     const auto optional = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-    const auto elsewhere = [](const Elsewhere& item) {
+    const auto elsewhere = [](const SiblingFunction& item) {
         return Json{{"model_info", item.key.model_info},
                     {"rank", item.key.rank},
                     {"variants", item.variants},

@@ -22,13 +22,13 @@ std::string headline(const Context& context, const Explanation& explanation)
     const std::string& function = explanation.key.function;
     const auto line = [&](Colour colour, const std::string& text) { return context.style.paint(colour, text) + "\n"; };
     switch (explanation.verdict) {
-    case Verdict::refuse:
+    case CallVerdict::refuse:
         return line(Colour::red,
                     fmt::format("{} would be refused: it was recorded twice with different graphs", function));
-    case Verdict::hit:
+    case CallVerdict::hit:
         return line(Colour::green,
                     fmt::format("{} would hit, as far as this command can check: {}", function, on_disk));
-    case Verdict::miss: break;
+    case CallVerdict::miss: break;
     }
     if (const store::Miss* const refused = refused_last(explanation.misses); refused && explanation.variants == 0)
         return line(Colour::red,
@@ -110,7 +110,7 @@ std::string misses_text(const Context& context, const std::vector<store::Miss>& 
     return text;
 }
 
-std::string elsewhere_text(const Elsewhere& item, const cachefmt::FunctionKey& key)
+std::string elsewhere_text(const SiblingFunction& item, const cachefmt::FunctionKey& key)
 {
     std::string text = fmt::format("  {} ({})", full_name(item.key), plural(item.variants, "variant"));
     std::vector<std::string> differences;
@@ -134,7 +134,7 @@ std::string to_text(const Context& context, const Explanation& explanation, Miss
     for (const auto& [digest, error] : explanation.unusable)
         text += fmt::format("variant {} cannot be used: {}\n", short_hex(digest), printable(error.message));
     if (!explanation.elsewhere.empty()) text += "also recorded, but not used by this process:\n";
-    for (const Elsewhere& item : explanation.elsewhere) text += elsewhere_text(item, explanation.key);
+    for (const SiblingFunction& item : explanation.elsewhere) text += elsewhere_text(item, explanation.key);
     for (const std::string& path : explanation.binary_problems)
         text += fmt::format("the build id of {} is not compared: the file does not exist here, or has no build id\n",
                             printable(path, 400));

@@ -12,19 +12,19 @@
 #include "precompile/manifest.hpp"
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/precompile/ahead.hpp"
+#include "warmgraph/precompile/compile_ahead.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
-using precompile::Ahead;
+using precompile::AheadResult;
 
 struct AheadJob {
     const ManifestProgram* program;
     backends::AheadCompiler* compiler;
     std::string options, target;
-    Result<Ahead> result = fail(ErrorCode::internal, "it was not compiled");
+    Result<AheadResult> result = fail(ErrorCode::internal, "it was not compiled");
 };
 
 /// Compilers by backend and target, each made once.
@@ -124,10 +124,10 @@ void run_all(std::vector<AheadJob>& jobs, const precompile::ProgramLibrary& libr
     work();
 }
 
-std::string_view name_of(const Result<Ahead>& result) noexcept
+std::string_view name_of(const Result<AheadResult>& result) noexcept
 {
     if (!result) return "failed";
-    return result->how == Ahead::How::there ? "there" : "compiled";
+    return result->outcome == AheadResult::Outcome::there ? "there" : "compiled";
 }
 
 Json to_json(const AheadJob& job)

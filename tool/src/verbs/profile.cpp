@@ -6,7 +6,7 @@
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/profile/buckets.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::tool {
 
@@ -37,7 +37,7 @@ Result<std::vector<StoredProfile>> read_all(store::Tier& tier, const std::option
 {
     const auto names = tier.list({.kind = store::ArtifactKind::profiles});
     if (!names) return std::unexpected(names.error());
-    const profile::Library library(tier);
+    const profile::ProfileLibrary library(tier);
     std::vector<StoredProfile> all;
     for (const store::Name& each : *names) {
         const auto& artifact = std::get<store::ArtifactName>(each);

@@ -8,7 +8,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-using store::Pruned;
+using store::PruneResult;
 using store::Removal;
 
 Json to_json(const Removal::Amount& amount) { return {{"files", amount.files}, {"bytes", amount.bytes}}; }
@@ -26,7 +26,7 @@ std::string amount_text(const Removal::Amount& amount)
     return fmt::format("{} in {}", size_text(amount.bytes), plural(amount.files, "file"));
 }
 
-void report(const Context& context, const PruneOptions& options, const Pruned& pruned)
+void report(const Context& context, const PruneOptions& options, const PruneResult& pruned)
 {
     const Removal& removed = pruned.removed;
     if (context.output == Output::json)

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* k_default_file = "warmgraph-report.html";
 
 /// Does not follow a link at the default name, because another user may have put it there.
-Result<void> write(const std::string& page, const std::string& path, OutputFile::Named named)
+Result<void> write(const std::string& page, const std::string& path, OutputFile::PathOrigin named)
 {
     auto file = OutputFile::open(path, OutputFile::k_usual, named);
     Result<void> done = file ? file->append(as_bytes(page)) : std::unexpected(file.error());
@@ -40,7 +40,7 @@ Result<int> report(const Context& context, const std::optional<std::string>& fil
     if (auto free = check_output(context, file.value_or("")); !free) return std::unexpected(free.error());
     if (file || !is_json) {
         const std::string page = page_of(*document), path = file.value_or(k_default_file);
-        const auto named = file ? OutputFile::Named::by_user : OutputFile::Named::by_program;
+        const auto named = file ? OutputFile::PathOrigin::by_user : OutputFile::PathOrigin::by_program;
         if (const auto written = write(page, path, named); !written) return std::unexpected(written.error());
         if (!is_json && !is_standard_output(path)) print(report_text(*document, page, path));
     }

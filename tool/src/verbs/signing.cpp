@@ -39,7 +39,7 @@ Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const S
     const auto lock = store.try_record_lock(key);
     if (!lock) return failed(key, lock.error());
     if (!*lock) return failed(key, {ErrorCode::io_failed, "it is being recorded: sign it again later"});
-    const auto entry = store.entry(key, store::Reading::ahead);
+    const auto entry = store.entry(key, store::ReadPurpose::preload);
     if (!entry) return failed(key, entry.error());
     if (!*entry) return failed(key, k_removed);
     if ((**entry).header.signed_by == with.id()) return {key, "signed already", with.id()};

@@ -2,7 +2,7 @@
 
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
 

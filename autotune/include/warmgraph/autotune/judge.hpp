@@ -8,20 +8,20 @@
 
 namespace warmgraph::autotune {
 
-enum class Search : std::uint8_t { enumerate, coordinate_descent };
+enum class SearchMethod : std::uint8_t { enumerate, coordinate_descent };
 enum class DriverRule : std::uint8_t { same, any };
 
 /// The request for a tuned configuration.
-struct Wanted {
+struct ConfigRequest {
     std::string kernel;
     Digest key;
     Space space;
     Facts driver{};
-    Search search = Search::enumerate;
+    SearchMethod search = SearchMethod::enumerate;
     DriverRule driver_rule = DriverRule::same;
 };
 
-struct Judgement {
+struct WinnerVerdict {
     enum class Use : std::uint8_t {
         winner, ///< use the stored winner
         start,  ///< begin a descent at the stored winner, which an enumeration found
@@ -31,6 +31,6 @@ struct Judgement {
     std::string why_not{}; ///< for a miss: the value that differs, as stored and as wanted
 };
 
-[[nodiscard]] Judgement judge(const BestConfig& stored, const Wanted& now);
+[[nodiscard]] WinnerVerdict judge(const BestConfig& stored, const ConfigRequest& now);
 
 } // namespace warmgraph::autotune

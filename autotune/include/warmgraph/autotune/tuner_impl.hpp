@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "warmgraph/autotune/config_library.hpp"
 #include "warmgraph/autotune/judge.hpp"
-#include "warmgraph/autotune/library.hpp"
 #include "warmgraph/autotune/search.hpp"
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/device/device_impl.hpp"
 #include "warmgraph/device/programs.hpp"
-#include "warmgraph/store/touched.hpp"
+#include "warmgraph/store/touched_names.hpp"
 #include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
@@ -22,7 +22,7 @@ namespace warmgraph {
 /// The state that all Tuned objects of one kernel share. The state may outlive the Tuner.
 struct TunedKernel {
     TunableKernel kernel;
-    autotune::Wanted wanted;
+    autotune::ConfigRequest wanted;
     autotune::Facts device;
     /// Why results are not stored: names a header whose changes cannot be seen; empty: they are stored.
     std::string why_not_kept{};
@@ -62,7 +62,7 @@ struct TunerSources {
     bool uses_stored = true;                  ///< false: tuned configurations are switched off
     Policy policy = Policy::read_write;
     std::shared_ptr<Programs> programs;
-    store::Touched& touched;
+    store::TouchedNames& touched;
     Tunings& tunings;
 };
 
@@ -72,9 +72,9 @@ struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     Impl& operator=(const Impl&) = delete;
     ~Impl();
 
-    using Ahead = std::map<Digest, autotune::BestConfig>; ///< configurations that were loaded with a module
+    using LoadedConfigs = std::map<Digest, autotune::BestConfig>; ///< configurations that were loaded with a module
 
-    [[nodiscard]] Tuned tune(const TunableKernel& kernel, const Ahead& ahead = {});
+    [[nodiscard]] Tuned tune(const TunableKernel& kernel, const LoadedConfigs& loaded_configs = {});
     [[nodiscard]] autotune::ModuleConfigs load_module(const std::string& name, std::string_view code);
     /// Stores the current configurations of these kernels, together with the loaded configurations.
     void end_module(const autotune::ModuleConfigs& loaded, const std::vector<std::shared_ptr<TunedKernel>>& asked);
@@ -91,19 +91,19 @@ private:
     /// winner was used.
     void take_off(double ms, double saved_before);
     /// The stored configuration of a kernel and the judgement on it.
-    struct Found {
+    struct ConfigLookup {
         std::optional<autotune::BestConfig> best{};
-        autotune::Judgement judgement{};
+        autotune::WinnerVerdict judgement{};
         std::string_view word = "other_candidates"; ///< for a miss: the reason's word in the statistics
     };
     [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
-    [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
-    [[nodiscard]] Found look_up_file(const TunedKernel& shared);
-    [[nodiscard]] TuningReport decide(TunedKernel& shared, const Ahead& ahead);
+    [[nodiscard]] ConfigLookup look_up(const TunedKernel& shared, const LoadedConfigs& loaded_configs);
+    [[nodiscard]] ConfigLookup look_up_file(const TunedKernel& shared);
+    [[nodiscard]] TuningReport decide(TunedKernel& shared, const LoadedConfigs& loaded_configs);
     [[nodiscard]] TuningReport use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason);
     /// Returns why the kernel may not be tuned here; empty if it may be tuned.
     [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
-    [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
+    [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const ConfigLookup& found);
     void keep(const autotune::BestConfig& best);
     /// Counts and logs a failure of the folder. `of` names the file: "the tuned configuration of 'matmul'".
     void fault(std::string_view doing, std::string_view of, const Error& error);
@@ -119,8 +119,8 @@ private:
     Device device;
     TuningOptions options;
     Clock& clock;
-    std::optional<autotune::Library> library; ///< nullopt: there is no folder, or tuned configurations are off
-    mutable std::mutex mutex;                 ///< one tuning at a time; guards `kernels`
+    std::optional<autotune::ConfigLibrary> library; ///< nullopt: there is no folder, or tuned configurations are off
+    mutable std::mutex mutex;                       ///< one tuning at a time; guards `kernels`
     /// Keyed by the key and the hash of the candidates.
     std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels;
     mutable std::mutex counting; ///< guards `counts`

@@ -35,7 +35,7 @@ public:
     [[nodiscard]] Result<double> time(const TunedConfig& config) override;
 
 private:
-    struct Built {
+    struct BuiltProgram {
         Program program;
         std::uint32_t repeats = 1; ///< number of runs in one measurement
         std::optional<std::pair<Digest, double>> compiled{};
@@ -58,7 +58,7 @@ private:
     Stream m_stream;
     Contents m_before;
     std::optional<Contents> m_expected; ///< the default's results
-    std::map<TunedConfig, Built> m_built;
+    std::map<TunedConfig, BuiltProgram> m_built;
 };
 
 } // namespace warmgraph

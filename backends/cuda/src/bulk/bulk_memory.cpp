@@ -155,8 +155,8 @@ Result<Fingerprint> CudaBulkMemory::fingerprint(const MemoryRef& memory)
     return finish({tally->low, tally->high}, memory.size);
 }
 
-Result<BulkMemory::Found> CudaBulkMemory::words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
-                                                   std::size_t most)
+Result<BulkMemory::AddressMatches> CudaBulkMemory::words_in(const MemoryRef& memory,
+                                                            std::span<const AddressWindow> windows, std::size_t most)
 {
     const std::span addresses(&memory.address, 1);
     const auto merged = merge(windows);
@@ -174,10 +174,10 @@ Result<BulkMemory::Found> CudaBulkMemory::words_in(const MemoryRef& memory, std:
 
 /// Finds the words. One launch returns at most k_word_room words, unordered, so a range with more words is halved and
 /// searched again.
-Result<BulkMemory::Found> CudaBulkMemory::search(bulk::WordsWork work, std::size_t most)
+Result<BulkMemory::AddressMatches> CudaBulkMemory::search(bulk::WordsWork work, std::size_t most)
 {
     constexpr std::uint64_t k_block = 16;
-    Found found;
+    AddressMatches found;
     std::vector<AddressWindow> ranges{{0, work.size}}; // offsets, in descending order
     for (bool is_whole = true; !ranges.empty() && (is_whole || found.words.size() < most); is_whole = false) {
         const auto [begin, end] = ranges.back();

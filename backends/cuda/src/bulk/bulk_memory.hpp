@@ -25,8 +25,8 @@ public:
     [[nodiscard]] Result<Departure> departure(const Address& candidate, std::span<const Address> others, DType dtype,
                                               std::uint64_t elements, double roundings) override;
     [[nodiscard]] Result<Fingerprint> fingerprint(const MemoryRef& memory) override;
-    [[nodiscard]] Result<Found> words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
-                                         std::size_t most) override;
+    [[nodiscard]] Result<AddressMatches> words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
+                                                  std::size_t most) override;
 
 private:
     /// Returns invalid_argument for addresses that an upload would refuse too.
@@ -37,7 +37,7 @@ private:
     /// True if kernels do the work. False for memory that check() refuses: then BulkMemory's code on the host returns
     /// the error.
     [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
-    [[nodiscard]] Result<Found> search(bulk::WordsWork work, std::size_t most);
+    [[nodiscard]] Result<AddressMatches> search(bulk::WordsWork work, std::size_t most);
 
     const Core& m_core;
     const Memory& m_memory;

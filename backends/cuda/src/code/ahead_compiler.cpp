@@ -31,13 +31,13 @@ public:
         if (!compiler) return std::unexpected(compiler.error());
         return CompilerIdentity{std::move(*compiler), named_architecture(*words).value_or(m_architecture)};
     }
-    [[nodiscard]] Result<Compiled> compile(std::string_view source, std::string_view options) override
+    [[nodiscard]] Result<CompiledImage> compile(std::string_view source, std::string_view options) override
     {
         const auto words = split_options(options);
         if (!words) return std::unexpected(words.error());
         auto cubin = m_nvrtc->compile(source, *words, m_architecture);
         if (!cubin) return std::unexpected(cubin.error());
-        return Compiled{std::move(*cubin), m_nvrtc->origin_of(source, options, m_architecture)};
+        return CompiledImage{std::move(*cubin), m_nvrtc->origin_of(source, options, m_architecture)};
     }
 
 private:

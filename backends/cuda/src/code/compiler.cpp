@@ -14,15 +14,15 @@ Result<CompilerIdentity> CudaCompiler::identity(std::string_view options)
     return CudaModule::compiler_identity(m_core, options);
 }
 
-std::optional<Compiled> CudaCompiler::compiled(Module& module)
+std::optional<CompiledImage> CudaCompiler::compiled(Module& module)
 {
     auto image = module.image(); // the module keeps it, so this is cheap
     if (!image || module.origin() == Digest{}) return std::nullopt;
-    return Compiled{std::move(*image), module.origin()};
+    return CompiledImage{std::move(*image), module.origin()};
 }
 
 Result<std::unique_ptr<Module>> CudaCompiler::load_compiled(std::string_view, std::string_view,
-                                                            const Compiled& compiled, Recompile)
+                                                            const CompiledImage& compiled, Recompile)
 {
     m_warm_up.wait();
     return CudaModule::load(m_core, compiled.image, compiled.origin);

@@ -13,9 +13,10 @@ public:
 
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     [[nodiscard]] Result<CompilerIdentity> identity(std::string_view options) override;
-    [[nodiscard]] std::optional<Compiled> compiled(Module& module) override;
+    [[nodiscard]] std::optional<CompiledImage> compiled(Module& module) override;
     [[nodiscard]] Result<std::unique_ptr<Module>> load_compiled(std::string_view source, std::string_view options,
-                                                                const Compiled& compiled, Recompile again) override;
+                                                                const CompiledImage& compiled,
+                                                                Recompile again) override;
 
 private:
     Core& m_core;

@@ -38,7 +38,7 @@ struct OpenCalls {
     };
     std::array<Call, 16> calls{};
     std::size_t depth = 0;
-    bool is_looking = false; // inside our own driver calls
+    bool is_own_call = false; // inside our own driver calls
 };
 constinit thread_local OpenCalls t_open;
 
@@ -69,9 +69,9 @@ State& state()
 }
 
 // Asks the driver without breaking a capture on this thread.
-class AskDriver {
+class DriverQuery {
 public:
-    explicit AskDriver(const Driver& driver) noexcept : m_driver(driver), m_outside(driver) {}
+    explicit DriverQuery(const Driver& driver) noexcept : m_driver(driver), m_outside(driver) {}
 
     [[nodiscard]] std::optional<std::string> name_of(CUfunction function) const
     {
@@ -141,14 +141,14 @@ private:
     }
 
     // Marks driver calls that this library makes on this thread, so that they do not count as calls of the program.
-    struct Looking {
-        Looking() noexcept { t_open.is_looking = true; }
-        Looking(const Looking&) = delete;
-        Looking& operator=(const Looking&) = delete;
-        ~Looking() { t_open.is_looking = false; }
+    struct OwnCallScope {
+        OwnCallScope() noexcept { t_open.is_own_call = true; }
+        OwnCallScope(const OwnCallScope&) = delete;
+        OwnCallScope& operator=(const OwnCallScope&) = delete;
+        ~OwnCallScope() { t_open.is_own_call = false; }
     };
     const Driver& m_driver;
-    Looking m_looking; ///< destroyed last
+    OwnCallScope m_own_call; ///< destroyed last
     OutsideCapture m_outside;
 };
 
@@ -245,13 +245,13 @@ void see_variables(CUpti_CallbackId which, const void* params)
         if (loaded->module != nullptr) variables.module_made(loaded->module, owner_of(loaded->code));
     }
     // Skip requests that this library makes itself.
-    const auto asked = OutsideCapture::is_active() ? std::nullopt : asked_variable(which, params);
+    const auto asked = OutsideCapture::is_active() ? std::nullopt : variable_query(which, params);
     if (!asked || asked->name == nullptr) return;
     if (asked->library != nullptr) variables.asked_of_library(asked->library, asked->name);
     if (asked->module != nullptr) variables.asked_of_module(asked->module, asked->name);
 }
 
-void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls::Call& open)
+void associate(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls::Call& open)
 {
     if (*static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) return;
     see_variables(which, data.functionParams);
@@ -264,7 +264,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
     }
     std::optional<ModuleCall> call;
     {
-        const AskDriver driver(*state().driver);
+        const DriverQuery driver(*state().driver);
         call = driver.module_of(*subject);
         if (!call) return;
         // A single image without an older one belongs to the module. Otherwise compare kernels.
@@ -275,7 +275,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
     }
     if (call->library != nullptr) state().variables.module_of_library(call->handle, call->library);
     call->context = data.context;
-    state().images.tie(*call, take_arrived(open.images));
+    state().images.associate(*call, take_arrived(open.images));
 }
 
 void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
@@ -286,7 +286,7 @@ void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
     if (at == 0) return; // the call began before we subscribed
     open.depth = at;
     // Keep the call open: images that the driver loads for our own questions belong to it.
-    tie(which, data, open.calls[at - 1]);
+    associate(which, data, open.calls[at - 1]);
     static_cast<void>(take_arrived(open.calls[at - 1].images));
     open.depth = at - 1;
 }
@@ -296,7 +296,7 @@ void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data);
 void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
     detach_if_asked(which, data);
-    if (t_open.is_looking) return;
+    if (t_open.is_own_call) return;
     if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
         // Forget the module before the unload: afterwards another thread may have got the same handle.

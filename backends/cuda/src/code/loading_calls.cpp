@@ -117,20 +117,20 @@ std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params)
     }
 }
 
-std::optional<AskedVariable> asked_variable(CUpti_CallbackId call, const void* params) noexcept
+std::optional<VariableQuery> variable_query(CUpti_CallbackId call, const void* params) noexcept
 {
     switch (call) {
     case CUPTI_DRIVER_TRACE_CBID_cuModuleGetGlobal_v2: {
         const auto& p = *static_cast<const cuModuleGetGlobal_v2_params*>(params);
-        return AskedVariable{.module = p.hmod, .name = p.name};
+        return VariableQuery{.module = p.hmod, .name = p.name};
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetGlobal: {
         const auto& p = *static_cast<const cuLibraryGetGlobal_params*>(params);
-        return AskedVariable{.library = p.library, .name = p.name};
+        return VariableQuery{.library = p.library, .name = p.name};
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetManaged: {
         const auto& p = *static_cast<const cuLibraryGetManaged_params*>(params);
-        return AskedVariable{.library = p.library, .name = p.name};
+        return VariableQuery{.library = p.library, .name = p.name};
     }
     default: return std::nullopt;
     }

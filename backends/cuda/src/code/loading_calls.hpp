@@ -25,13 +25,13 @@ struct CallSubject {
 [[nodiscard]] std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params) noexcept;
 
 /// A variable whose address a call requested, of a module or of a library.
-struct AskedVariable {
+struct VariableQuery {
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     const char* name = nullptr;
 };
 /// Returns the variable whose address the call requested; nullopt for other calls. REQUIRES: the call succeeded.
-[[nodiscard]] std::optional<AskedVariable> asked_variable(CUpti_CallbackId call, const void* params) noexcept;
+[[nodiscard]] std::optional<VariableQuery> variable_query(CUpti_CallbackId call, const void* params) noexcept;
 
 /// Code that a call loaded. One handle is set. `code` is null if the code came from a file.
 struct LoadedCode {

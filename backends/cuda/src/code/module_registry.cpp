@@ -90,7 +90,7 @@ std::vector<std::string> ModuleRegistry::exposed_variables(const Core& core, Byt
     const auto code = Cubin::parse(image);
     if (!code) return {}; // without its code, its variables are unknown too (CudaModule::changed_variables)
     std::vector<std::string> exposed;
-    for (const auto& asked : side->variables().asked()) {
+    for (const auto& asked : side->variables().queries()) {
         const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
         {
             const std::lock_guard lock(m_mutex);
@@ -126,13 +126,13 @@ Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, 
 {
     auto image = core.recording_side != nullptr ? core.recording_side->image_of(handle) : nullptr;
     if (!image) return image_unknown(core);
-    Foreign& foreign = m_foreign[handle];
+    ForeignModule& foreign = m_foreign[handle];
     if (foreign.image != image) {
         auto kernels = kernels_of(*image);
         if (!kernels) return image_unknown(core);
         auto module = CudaModule::foreign(core, handle, *image);
         if (foreign.module) m_gone.push_back(std::move(foreign.module));
-        foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
+        foreign = ForeignModule{std::move(image), std::move(*kernels), std::move(module)};
     }
     // The image belongs to another module if it lacks the kernel.
     if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown(core);

@@ -46,7 +46,7 @@ public:
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
 
 private:
-    struct Foreign {
+    struct ForeignModule {
         std::shared_ptr<const Bytes> image; ///< from the tracker; another image there means that the handle was reused
         std::vector<std::string> kernels;
         std::unique_ptr<CudaModule> module;
@@ -57,7 +57,7 @@ private:
     std::mutex m_mutex; // guards the members below
     std::map<CUmodule, CudaModule*> m_modules;
     std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
-    std::map<CUmodule, Foreign> m_foreign;
+    std::map<CUmodule, ForeignModule> m_foreign;
     std::vector<std::shared_ptr<CudaModule>> m_gone; // their handles were reused; graphs may use these modules
 };
 

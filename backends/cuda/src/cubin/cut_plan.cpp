@@ -34,17 +34,23 @@ bool is_bank_of_function(std::string_view name) noexcept
 std::optional<SectionRole> role_by_name(std::string_view name) noexcept
 {
     using enum SectionRole;
-    struct Known {
+    struct NamedRole {
         std::string_view name;
         SectionRole role;
     };
     static constexpr std::array k_known = {
-        Known{".nv.info", info},        Known{".nv.callgraph", callgraph},    Known{".nv.prototype", prototypes},
-        Known{".nv.compat", kept},      Known{".nv.rel.action", kept},        Known{".nv.global", kept},
-        Known{".nv.global.init", kept}, Known{".nv.shared.reserved.0", kept}, Known{".nv_debug.shared", kept},
-        Known{".debug_frame", frames},
+        NamedRole{".nv.info", info},
+        NamedRole{".nv.callgraph", callgraph},
+        NamedRole{".nv.prototype", prototypes},
+        NamedRole{".nv.compat", kept},
+        NamedRole{".nv.rel.action", kept},
+        NamedRole{".nv.global", kept},
+        NamedRole{".nv.global.init", kept},
+        NamedRole{".nv.shared.reserved.0", kept},
+        NamedRole{".nv_debug.shared", kept},
+        NamedRole{".debug_frame", frames},
     };
-    for (const Known& known : k_known)
+    for (const NamedRole& known : k_known)
         if (name == known.name) return known.role;
     if (elf::is_code(name)) return code;
     for (const std::string_view prefix : {".nv.info.", ".nv.shared.", ".nv.local."})

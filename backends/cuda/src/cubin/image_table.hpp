@@ -39,7 +39,7 @@ class ImageTable {
 public:
     /// Ties the images that arrived during a call to the call's module. Ignores images that cannot belong to the module
     /// (the kernel is missing). If several different images fit, the module stays ambiguous for ever.
-    void tie(const ModuleCall& call, const std::vector<LoadedImage>& loaded);
+    void associate(const ModuleCall& call, const std::vector<LoadedImage>& loaded);
 
     void forget_module(const void* handle) noexcept;
     void forget_image(std::uint32_t id) noexcept;
@@ -53,12 +53,12 @@ public:
     [[nodiscard]] bool is_known(const void* handle) const;
 
 private:
-    struct Tie {
+    struct HandleImage {
         LoadedImage image; // no bytes: ambiguous
         const void* context = nullptr;
     };
     mutable std::mutex m_mutex;
-    std::map<const void*, Tie> m_ties;
+    std::map<const void*, HandleImage> m_images;
 };
 
 } // namespace warmgraph::backends::cuda

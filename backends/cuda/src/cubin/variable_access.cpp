@@ -70,10 +70,10 @@ bool VariableAccess::is_of_known_library(const void* module) const
     return known != m_modules.end() && known->second->owner == Owner::library;
 }
 
-std::vector<VariableAccess::Asked> VariableAccess::asked() const
+std::vector<VariableAccess::VariableQueries> VariableAccess::queries() const
 {
     const std::lock_guard lock(m_mutex);
-    std::vector<Asked> result;
+    std::vector<VariableQueries> result;
     std::set<const Code*> seen;
     const auto add = [&](const void* module, const Code& code) {
         if (code.owner == Owner::library || code.asked.empty()) return;

@@ -23,7 +23,7 @@ namespace warmgraph::backends::cuda {
 class VariableAccess {
 public:
     enum class Owner : std::uint8_t { program, library };
-    struct Asked {
+    struct VariableQueries {
         const void* module = nullptr;
         std::vector<std::string> variables; ///< sorted
     };
@@ -38,7 +38,7 @@ public:
 
     [[nodiscard]] bool is_of_known_library(const void* module) const;
     /// The program's modules with requested variables; `module` is null for a library without a known module.
-    [[nodiscard]] std::vector<Asked> asked() const;
+    [[nodiscard]] std::vector<VariableQueries> queries() const;
     /// Counts the requested variables of the program's code. If the number changes, so does asked().
     [[nodiscard]] std::uint64_t count() const noexcept { return m_count; }
 

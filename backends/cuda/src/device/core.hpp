@@ -38,17 +38,17 @@ struct Core {
     static constexpr int k_builders = 4;
     /// Occupies one of the k_builders places while it lives. (libstdc++ 12's std::counting_semaphore can sleep through
     /// a release.)
-    class Building {
+    class BuilderPermit {
     public:
-        explicit Building(Core& core) : m_core(core)
+        explicit BuilderPermit(Core& core) : m_core(core)
         {
             std::unique_lock lock(m_core.m_builders_mutex);
             m_core.m_builder_left.wait(lock, [this] { return m_core.m_builders < k_builders; });
             ++m_core.m_builders;
         }
-        Building(const Building&) = delete;
-        Building& operator=(const Building&) = delete;
-        ~Building()
+        BuilderPermit(const BuilderPermit&) = delete;
+        BuilderPermit& operator=(const BuilderPermit&) = delete;
+        ~BuilderPermit()
         {
             {
                 const std::scoped_lock lock(m_core.m_builders_mutex);

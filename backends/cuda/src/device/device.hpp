@@ -73,7 +73,7 @@ public:
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     void begin_warm_up() noexcept override;
-    [[nodiscard]] Recording& recording() override { return m_recording ? *m_recording : Device::recording(); }
+    [[nodiscard]] DeviceRecording& recording() override { return m_recording ? *m_recording : Device::recording(); }
 
 private:
     explicit CudaDevice(const FoundDevice& found);
@@ -87,8 +87,8 @@ private:
     std::unique_ptr<Memory> m_memory; ///< destroyed before m_core, which it uses
     std::unique_ptr<Staging> m_staging;
     std::unique_ptr<CudaBulkMemory> m_bulk;
-    std::unique_ptr<Recording> m_recording; ///< null if nothing records
-    std::unique_ptr<WarmUp> m_warm_up;      ///< destroyed before the members above, which it uses
+    std::unique_ptr<DeviceRecording> m_recording; ///< null if nothing records
+    std::unique_ptr<WarmUp> m_warm_up;            ///< destroyed before the members above, which it uses
     std::unique_ptr<Compiler> m_compiler;
 };
 

@@ -8,10 +8,10 @@
 
 namespace warmgraph::backends::cuda {
 
-class CudaRecording final : public Recording {
+class CudaRecording final : public DeviceRecording {
 public:
     CudaRecording(Device& device, Core& core, Memory& memory)
-        : Recording(device), m_core(core), m_memory(memory), m_heap(core)
+        : DeviceRecording(device), m_core(core), m_memory(memory), m_heap(core)
     {
     }
 
@@ -32,7 +32,7 @@ public:
     {
         return m_memory.is_managed(address);
     }
-    using Recording::host_memory_at;
+    using DeviceRecording::host_memory_at;
     [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat,
                                                             const HostMappings& mappings) const override;
     [[nodiscard]] Result<std::optional<MemoryRef>> device_heap() override;

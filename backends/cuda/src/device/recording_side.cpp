@@ -39,7 +39,8 @@ public:
                 {"CUPTI", "records", cupti ? "found" : cupti.error().message}};
     }
 
-    [[nodiscard]] std::unique_ptr<Recording> make_recording(Device& device, Core& core, Memory& memory) const override
+    [[nodiscard]] std::unique_ptr<DeviceRecording> make_recording(Device& device, Core& core,
+                                                                  Memory& memory) const override
     {
         return std::make_unique<CudaRecording>(device, core, memory);
     }

@@ -35,8 +35,8 @@ public:
     [[nodiscard]] virtual std::vector<Library> libraries(const CudaOptions& options) const = 0;
     /// Makes the recording part of one device. The device and its parts outlive the result, and also the compiler
     /// below.
-    [[nodiscard]] virtual std::unique_ptr<Recording> make_recording(Device& device, Core& core,
-                                                                    Memory& memory) const = 0;
+    [[nodiscard]] virtual std::unique_ptr<DeviceRecording> make_recording(Device& device, Core& core,
+                                                                          Memory& memory) const = 0;
     [[nodiscard]] virtual std::unique_ptr<Compiler> make_compiler(Core& core, WarmUp& warm_up) const = 0;
 
     /// Reads back a graph that a stream has captured (graph/graph_reader.hpp).

@@ -37,8 +37,10 @@ Error broken_capture(const Driver& driver, CUresult status)
 }
 
 /// A graph that may outlive the device, and is then only destroyed.
-struct KeptGraph {
-    KeptGraph(std::shared_ptr<const Driver> of, NativeGraph kept) : driver(std::move(of)), graph(std::move(kept)) {}
+struct GraphAndDriver {
+    GraphAndDriver(std::shared_ptr<const Driver> of, NativeGraph kept) : driver(std::move(of)), graph(std::move(kept))
+    {
+    }
     std::shared_ptr<const Driver> driver; ///< destroyed after the graph
     NativeGraph graph;
 };
@@ -245,7 +247,7 @@ Result<RawGraph> CudaStream::end_capture()
                     "the driver returned no graph for the capture: another call has invalidated the capture");
     auto read = m_core.recording_side->read_captured(m_core, graph.get());
     if (!read) return read;
-    const auto kept = std::make_shared<const KeptGraph>(m_core.driver, std::move(graph));
+    const auto kept = std::make_shared<const GraphAndDriver>(m_core.driver, std::move(graph));
     read->native = {kept, kept->graph.get()};
     // Keep the graph: otherwise the next capture could get the same addresses for its allocations.
     if (!read->allocations.empty()) read->owner = kept;

@@ -84,7 +84,7 @@ Result<void> warm_up(const Core& core, bulk::Launcher& launcher)
 struct WarmUp::State {
     std::mutex mutex; // guards the members below
     std::condition_variable changed;
-    enum class Is : std::uint8_t { not_begun, running, done } is = Is::not_begun;
+    enum class Stage : std::uint8_t { not_begun, running, done } stage = Stage::not_begun;
     pid_t process = 0; ///< the process that started the thread: a forked child lacks the thread
 };
 
@@ -97,9 +97,9 @@ WarmUp::~WarmUp() { wait(); }
 
 void WarmUp::begin(std::function<void()> first) noexcept
 try {
-    using Is = State::Is;
+    using Stage = State::Stage;
     const std::scoped_lock lock(m_state->mutex);
-    if (m_state->is != Is::not_begun || !is_wanted()) return;
+    if (m_state->stage != Stage::not_begun || !is_wanted()) return;
     const GrownHeap heap(k_host_bytes);
     std::thread{[state = m_state, &core = m_core, &launcher = m_launcher, first = std::move(first)]() noexcept {
         try {
@@ -111,10 +111,10 @@ try {
         } catch (const std::exception&) { // the first real use reports the error
         }
         const std::scoped_lock ending(state->mutex);
-        state->is = Is::done;
+        state->stage = Stage::done;
         state->changed.notify_all();
     }}.detach();
-    m_state->is = Is::running;
+    m_state->stage = Stage::running;
     m_state->process = ::getpid();
 } catch (const std::exception&) { // without the thread the first restore takes longer
 }
@@ -122,8 +122,8 @@ try {
 void WarmUp::wait() noexcept
 {
     std::unique_lock lock(m_state->mutex);
-    if (m_state->is != State::Is::running || m_state->process != ::getpid()) return;
-    m_state->changed.wait(lock, [this] { return m_state->is == State::Is::done; });
+    if (m_state->stage != State::Stage::running || m_state->process != ::getpid()) return;
+    m_state->changed.wait(lock, [this] { return m_state->stage == State::Stage::done; });
 }
 
 } // namespace warmgraph::backends::cuda

@@ -47,7 +47,7 @@ private:
     GrownHeap m_heap; // made before the thread waits for its turn to build
     // The next three members live as long as the builder: few threads share the driver's lock, and the context is set
     // only once.
-    Core::Building m_building;
+    Core::BuilderPermit m_building;
     CurrentContext m_current;
     OutsideCapture m_outside;
     Core& m_core;

@@ -112,7 +112,7 @@ try {
     const ChangeCall call{m_core, m_exec.get(), m_built.nodes[node], m_built.buffers};
     auto changed = std::visit(
         [&]<class Work>(const Work& after) {
-            return change(call, std::get<typename KeptAs<Work>::Type>(m_built.kept[node]), after);
+            return change(call, std::get<typename InstantiatedForm<Work>::Type>(m_built.kept[node]), after);
         },
         work);
     if (!changed) [[unlikely]]

@@ -13,7 +13,7 @@
 
 namespace warmgraph {
 
-/// Reads members one after the other. what_is_wrong() names the first bad member; after it, nothing is read.
+/// Reads members one after the other. first_problem() names the first bad member; after it, nothing is read.
 class JsonMembers {
 public:
     using Json = nlohmann::json;
@@ -71,7 +71,7 @@ public:
     {
         if (m_wrong.empty()) m_wrong = fmt::format("'{}' is missing or of another kind", name);
     }
-    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
+    [[nodiscard]] const std::string& first_problem() const noexcept { return m_wrong; }
 
 private:
     const Json& m_json;

@@ -33,12 +33,12 @@ public:
 
     /// Says who chose the path. Another user may plant a link at a path that the program chose: there, the program follows
     /// no link and replaces only a regular file of this user.
-    enum class Named : std::uint8_t { by_user, by_program };
+    enum class PathOrigin : std::uint8_t { by_user, by_program };
 
     /// Errors: permission_denied, no_space, io_failed; invalid_argument for a folder, a socket or a dangling link, and
     /// with by_program for anything but a regular file of this user.
     [[nodiscard]] static Result<OutputFile> open(const std::filesystem::path& path, mode_t mode,
-                                                 Named named = Named::by_user);
+                                                 PathOrigin named = PathOrigin::by_user);
     OutputFile(OutputFile&&) noexcept;
     OutputFile& operator=(OutputFile&&) noexcept;
     ~OutputFile();

@@ -19,7 +19,8 @@ public:
     /// `label`: name of the file, for messages.
     BundleTier(std::unique_ptr<Bundle> bundle, std::string label);
 
-    [[nodiscard]] Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override;
+    [[nodiscard]] Result<std::optional<store::StampedBytes>> get(const store::Name& name,
+                                                                 store::ReadLimit extent) override;
     [[nodiscard]] Result<void> put(const store::Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const store::Name& name) override;
     [[nodiscard]] Result<std::vector<store::Name>> list(const store::Scope& scope) override;

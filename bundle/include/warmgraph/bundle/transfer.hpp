@@ -9,7 +9,7 @@
 
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/writer.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::bundle {
@@ -24,14 +24,14 @@ struct Amount {
     std::vector<std::string> names{};
 };
 
-struct Left {
+struct UnmovedArtifact {
     std::string name, why;
 };
 
 struct Transfer {
     std::map<ArtifactKind, Amount> moved{};
-    std::vector<Left> there{};   ///< objects that the target already has, so they were not moved
-    std::vector<Left> skipped{}; ///< objects that were not moved, with the reasons
+    std::vector<UnmovedArtifact> there{};   ///< objects that the target already has, so they were not moved
+    std::vector<UnmovedArtifact> skipped{}; ///< objects that were not moved, with the reasons
     void add(ArtifactKind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
     void merge(Transfer&& more);
 };
@@ -54,15 +54,15 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
                                                                     const std::function<bool(ArtifactKind)>& wanted);
 
 /// Returns an empty text if the entry is wanted, or else the reason why not. Called before the payload is read.
-using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
+using EntryFilter = std::function<std::string(const cachefmt::EntryHeader&)>;
 /// Does the same for an artifact, from the artifact's name and facts. Without such a function all artifacts are wanted.
-using WantedArtifact = std::function<std::string(const Bundle& bundle, const Member& member)>;
+using ArtifactFilter = std::function<std::string(const Bundle& bundle, const Member& member)>;
 
 struct UnpackOptions {
     Progress progress{};
-    WantedArtifact artifacts{};
+    ArtifactFilter artifacts{};
     /// Takes the lock that is held while a profile is joined with the folder's profile.
-    profile::Library::Lock profile_lock{};
+    profile::ProfileLibrary::Lock profile_lock{};
 };
 
 /// Puts every wanted entry into the folder, after the images that it needs, and every wanted artifact that can be
@@ -70,7 +70,7 @@ struct UnpackOptions {
 /// skipped. Errors: those of the folder. If the bundle's trust requires signatures, objects without their own signature
 /// are taken only from a signed bundle. Kinds that need a signed bundle are taken only from a bundle with an accepted
 /// signature.
-[[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
+[[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const EntryFilter& wanted,
                                       const UnpackOptions& options = {});
 
 /// Checks that the member may be taken out of this bundle. `unsupported`: this version cannot verify the member;
@@ -87,7 +87,7 @@ struct UnpackOptions {
 /// Copies the wanted graphs with the members that they need, and artifacts, under the same conditions as unpack().
 /// Leaves out members whose names `writer` already has, and kinds that need a signed bundle if the new bundle is not
 /// signed.
-[[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
-                                            const WantedArtifact& artifacts = {});
+[[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const EntryFilter& wanted,
+                                            const ArtifactFilter& artifacts = {});
 
 } // namespace warmgraph::bundle

@@ -28,7 +28,7 @@ struct SealedKind {
 inline constexpr std::size_t k_sealed_head = 184;
 
 /// Views into the file's bytes, which must outlive them.
-struct Sealed {
+struct SealedObject {
     ByteView facts;
     ByteView contents;               ///< shorter than contents_size if the file was cut or read in part
     std::uint64_t contents_size = 0; ///< the size that the file states
@@ -50,9 +50,9 @@ struct Sealed {
 
 /// Parses a file, or its first part with the facts, and checks that nothing before the contents has changed. Does not
 /// check the contents and the signature. corrupt: another kind of file, cut, or damaged; stale: another format.
-[[nodiscard]] Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes);
+[[nodiscard]] Result<SealedObject> open_sealed(const SealedKind& of, ByteView bytes);
 
 /// `untrusted`: the file is not signed by a key that `trust` accepts. Ignores `trust.require`, which the caller checks.
-[[nodiscard]] Result<void> check_signature(const SealedKind& of, const Sealed& sealed, const Trust& trust);
+[[nodiscard]] Result<void> check_signature(const SealedKind& of, const SealedObject& sealed, const Trust& trust);
 
 } // namespace warmgraph::cachefmt

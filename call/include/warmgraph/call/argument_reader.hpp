@@ -33,13 +33,13 @@ public:
     void bind_state(std::size_t region, const MemoryRef& memory);
     /// Identifies the last successful read, until its frame is changed. Two frames with equal Others differ only in the
     /// regions that Others lists.
-    [[nodiscard]] guards::Others others() const noexcept { return {m_defaults_number, m_given}; }
+    [[nodiscard]] guards::ChangedTensors changed_tensors() const noexcept { return {m_defaults_number, m_given}; }
 
 private:
-    enum class What : std::uint8_t { region, scalar, value };
+    enum class ArgumentKind : std::uint8_t { region, scalar, value };
     struct Binding {
         std::string_view name;
-        What what;
+        ArgumentKind what;
         std::size_t index;
     };
     [[nodiscard]] std::size_t find(std::string_view name, std::size_t hint) const noexcept;

@@ -27,10 +27,10 @@ public:
 
     /// The frame of the last read.
     [[nodiscard]] const Frame& frame() const noexcept { return m_frame; }
-    /// After a change of the frame, others() must not be used before the next read.
+    /// After a change of the frame, changed_tensors() must not be used before the next read.
     [[nodiscard]] Frame& frame() noexcept { return m_frame; }
-    /// As ArgumentReader::others().
-    [[nodiscard]] guards::Others others() const noexcept { return m_reader.others(); }
+    /// As ArgumentReader::changed_tensors().
+    [[nodiscard]] guards::ChangedTensors changed_tensors() const noexcept { return m_reader.changed_tensors(); }
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_reader.default_memory(); }
     /// Returns the bindings of the last read for a graph with `regions` regions. The reference is valid until the next
     /// call of this function.

@@ -13,11 +13,11 @@
 
 #include "warmgraph/call/counters.hpp"
 #include "warmgraph/call/declaration.hpp"
-#include "warmgraph/call/job.hpp"
 #include "warmgraph/call/plan.hpp"
+#include "warmgraph/call/record_job.hpp"
 #include "warmgraph/call/recording_pause.hpp"
 #include "warmgraph/device/programs.hpp"
-#include "warmgraph/store/touched.hpp"
+#include "warmgraph/store/touched_names.hpp"
 
 namespace warmgraph {
 
@@ -33,7 +33,7 @@ public:
         // The members below must outlive this object.
         Counters& counters;
         RecordingPause& pause;
-        store::Touched& touched;
+        store::TouchedNames& touched;
         std::function<void()> note_replay; ///< called after each replay
         std::size_t most_verdicts = 0;
     };
@@ -44,11 +44,11 @@ public:
     void count_replay() const { m_sinks.note_replay(); }
     /// Logs and counts a miss, and begins the journey's miss. `name`: the function or pair whose misses are counted;
     /// empty: the miss is not counted.
-    void count_miss(const Plan& plan, const std::string& name, Journey& journey) const;
+    void count_miss(const Plan& plan, const std::string& name, FirstCall& first_call) const;
     /// Notes an adoption, which is not a call.
     void note_adoption() const { m_sinks.pause.note_miss(); }
     /// Counts a miss for an entry that verification found wrong.
-    void count_wrong_entry(Journey& journey) const;
+    void count_wrong_entry(FirstCall& first_call) const;
     /// Counts recordings. `ms`: the time that they took after the call's own result. `recordings`: 0 for a half of a pair
     /// whose other half counts.
     void count_recording(double ms, std::uint64_t recordings = 1) const { m_sinks.counters.recording(ms, recordings); }
@@ -63,11 +63,11 @@ public:
     // --- ends of calls
 
     /// Fills the report, ends the journey's miss, and remembers the verdict if the call runs without a graph.
-    Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
+    Outcome finish(const FirstCall& first_call, Outcome outcome, std::string reason, Remember remember);
     /// Ends the miss of a call that throws.
-    void finish_thrown(const Journey& journey);
+    void finish_thrown(const FirstCall& first_call);
     /// Adds the first call's times to the report.
-    void end_report(const Journey& journey);
+    void end_report(const FirstCall& first_call);
     /// Reports a call that ran without a graph and was not a miss. `entry`: the entry that the call did not use; may be
     /// null.
     Outcome report_as_it_is(std::string reason, const Digest* entry);
@@ -89,8 +89,8 @@ private:
         Outcome outcome = Outcome::eager;
     };
     /// Begins the journey's miss; end_miss() ends it.
-    void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
-    void end_miss(const Journey& journey, store::MissEnd end);
+    void begin_miss(FirstCall& first_call, std::string reason, const MissAnalysis& analysis) const;
+    void end_miss(const FirstCall& first_call, store::MissEnd end);
 
     std::shared_ptr<const Declaration> m_declaration;
     Sinks m_sinks;

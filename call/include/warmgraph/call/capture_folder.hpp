@@ -22,12 +22,12 @@ public:
     /// Writes the capture to a new file and returns the file's name. Errors: io_failed, no_space, permission_denied.
     [[nodiscard]] Result<std::string> write(const StoredCapture& capture);
 
-    struct Found {
+    struct CaptureList {
         std::vector<StoredCapture> captures; ///< the newest capture first
         std::vector<std::string> ignored;    ///< "FILE: why" for each unusable file with this call's name
     };
     /// Finds other processes' captures of this call.
-    [[nodiscard]] Result<Found> find(const cachefmt::EntryKey& key) const;
+    [[nodiscard]] Result<CaptureList> find(const cachefmt::EntryKey& key) const;
 
 private:
     struct File {

@@ -60,23 +60,23 @@ struct Function::Impl {
 
 private:
     using Stream = std::shared_ptr<backends::Stream>;
-    using NextJob = std::unique_ptr<Job>; ///< work that remains after the lock is released
+    using NextJob = std::unique_ptr<RecordJob>; ///< work that remains after the lock is released
 
     [[nodiscard]] Outcome call_locked(const Stream& stream, std::span<const Arg> args, replay::AskedCapture asked,
                                       bool counts, NextJob& job);
     [[nodiscard]] Outcome call_padded(const Stream& stream, bool counts, NextJob& job);
     [[nodiscard]] Outcome call_read(const Stream& stream, NextJob& job);
-    [[nodiscard]] Outcome first_call(const Stream& stream, std::string why_not, NextJob& job);
-    [[nodiscard]] Outcome replay_stored(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);
-    [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const Stream& stream, NextJob& job);
-    [[nodiscard]] Outcome answer_and_record(Journey& journey, const Stream& stream, NextJob& job);
-    [[nodiscard]] Outcome answer_and_verify(std::optional<LoadedVariant> variant, Journey& journey,
+    [[nodiscard]] Outcome serve_first_call(const Stream& stream, std::string why_not, NextJob& job);
+    [[nodiscard]] Outcome replay_stored(const Plan& plan, FirstCall& first_call, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome miss(const Plan& plan, FirstCall& first_call, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome answer_and_record(FirstCall& first_call, const Stream& stream, NextJob& job);
+    [[nodiscard]] Outcome answer_and_verify(std::optional<LoadedVariant> variant, FirstCall& first_call,
                                             const Stream& stream, NextJob& job);
     [[nodiscard]] Outcome run_as_it_is(const Stream& stream, std::string why, const Digest* entry = nullptr);
     [[nodiscard]] Outcome run_instead(LoadedVariants::Iterator failed, const Error& failure, const Stream& stream);
-    [[nodiscard]] Outcome run_missed(Journey& journey, Outcome outcome, std::string why, Remember remember,
+    [[nodiscard]] Outcome run_missed(FirstCall& first_call, Outcome outcome, std::string why, Remember remember,
                                      const Stream& stream);
-    Outcome complete(Job& job);
+    Outcome complete(RecordJob& job);
 };
 
 } // namespace warmgraph

@@ -14,7 +14,7 @@
 namespace warmgraph {
 
 /// Facts about a restored variant that are kept until its first use, which counts as a hit.
-struct Unused {
+struct PendingHit {
     std::shared_ptr<const Placeholder>
         placeholder; ///< addresses of a preloaded graph's inputs and outputs until the first use; may be null
     double load_ms = 0, answer_ms = 0;
@@ -33,7 +33,7 @@ struct LoadedVariant {
     guards::CallGuard guard;
     std::unique_ptr<replay::Executable> executable;
     Digest guards_digest;
-    std::optional<Unused> unused{};
+    std::optional<PendingHit> unused{};
     std::unique_ptr<store::LoadMark> mark{}; ///< the load's mark until the first launch is done; null: no mark
     store::IsDone launched{};                ///< whether the first launch is done; empty before the launch
     bool only_here = false; ///< whether it was adopted and not published, so that it cannot be loaded again

@@ -10,8 +10,8 @@
 
 #include "warmgraph/call/counters.hpp"
 #include "warmgraph/call/faults.hpp"
-#include "warmgraph/call/job.hpp"
 #include "warmgraph/call/plan.hpp"
+#include "warmgraph/call/record_job.hpp"
 #include "warmgraph/pairs/pair_role.hpp"
 #include "warmgraph/preload/preload_entry.hpp"
 #include "warmgraph/replay/executable.hpp"
@@ -36,7 +36,7 @@ struct RestoredEntry {
 };
 
 /// Why a stored entry is not used.
-struct Unusable {
+struct EntryRefusal {
     std::string reason;
     ErrorCode code = ErrorCode::not_found;
     /// The function runs without a graph, and nothing is recorded: the Spec does not declare a semaphore of the entry's
@@ -64,29 +64,30 @@ public:
 
     /// Decides what to do for a call with these guards. `has_pending`: whether one of the function's recordings is not
     /// done.
-    [[nodiscard]] Plan decide(const Journey& journey, bool has_pending) const;
+    [[nodiscard]] Plan decide(const FirstCall& first_call, bool has_pending) const;
     /// Decides what to do if nothing can be replayed for this reason.
-    [[nodiscard]] Plan on_miss(const Journey& journey, bool has_pending, std::string reason) const;
+    [[nodiscard]] Plan on_miss(const FirstCall& first_call, bool has_pending, std::string reason) const;
 
     /// Preloading pauses while the returned object lives.
-    [[nodiscard]] PreloadedGraphs::FirstCall begin_first_call() const
+    [[nodiscard]] PreloadedGraphs::PreloadPause pause_preloading() const
     {
-        return PreloadedGraphs::FirstCall{m_sources.preload.graphs};
+        return PreloadedGraphs::PreloadPause{m_sources.preload.graphs};
     }
     /// Restores an entry whose guards hold, for this call; launches nothing. If that fails, counts and logs the
     /// failure.
-    [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, const Frame& frame,
-                                                              backends::Stream& stream, Phases& phases) const;
+    [[nodiscard]] std::expected<LoadedVariant, EntryRefusal> load(const cachefmt::EntryKey& key, const Frame& frame,
+                                                                  backends::Stream& stream, Phases& phases) const;
     /// Restores the entry. Returns nullopt if there is no such entry.
-    [[nodiscard]] Result<std::optional<RestoredEntry>> restore(const cachefmt::EntryKey& key, store::Reading reading,
-                                                               const Frame& frame, Phases& phases) const;
+    [[nodiscard]] Result<std::optional<RestoredEntry>> restore(const cachefmt::EntryKey& key,
+                                                               store::ReadPurpose reading, const Frame& frame,
+                                                               Phases& phases) const;
     /// Checks that this function may use the entry. Sets aside an entry of another function (LocalStore::set_aside).
     [[nodiscard]] Result<void> check_stored(const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) const;
     /// Checks that this process's constants have the entry's contents.
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
     /// Whether the variant may still be replayed after the program asked for the address of a variable. False: the
     /// variant uses that variable, or code that can no longer be checked.
-    [[nodiscard]] bool is_still_right(const LoadedVariant& variant) const;
+    [[nodiscard]] bool is_still_valid(const LoadedVariant& variant) const;
     /// Notes on disk that a load is under way until the mark ends. Error: earlier processes died during this load.
     [[nodiscard]] Result<std::unique_ptr<store::LoadMark>> begin_load(const Digest& digest) const;
     void note_use(const Digest& digest) const;
@@ -100,7 +101,7 @@ public:
     /// Returns the entries whose facts hold here; none under the policies off and refresh.
     [[nodiscard]] std::vector<PreloadCandidate> candidates(const std::vector<cachefmt::Fact>& facts) const;
     /// Whether candidates() may return a candidate. If not, the facts need not be gathered.
-    [[nodiscard]] bool looks_ahead() const noexcept;
+    [[nodiscard]] bool may_have_candidates() const noexcept;
 
     [[nodiscard]] LoadedVariant variant_of(const cachefmt::EntryHeader& header,
                                            std::unique_ptr<replay::Executable> executable) const;

@@ -31,7 +31,7 @@ class Padding {
 public:
     struct Group {
         BucketRule rule = BucketRule::fixed;
-        profile::Wish wish;
+        profile::BucketRequest wish;
         std::vector<std::size_t> regions{};  ///< indices of the regions in wish.dimensions
         std::vector<std::int64_t> buckets{}; ///< the given buckets, or the buckets learnt so far
     };
@@ -47,7 +47,7 @@ public:
     [[nodiscard]] bool learns() const noexcept;
     /// Call this if there is no profile: if buckets would be learnt, sizes are then only rounded up to the rule's
     /// multiple.
-    void learn_nothing() noexcept;
+    void stop_learning() noexcept;
 
     /// Returns the padded sizes for a call. invalid_argument: a tensor of the call lacks a dimension, sizes in one
     /// group differ, or a size is impossible.
@@ -67,7 +67,7 @@ public:
     [[nodiscard]] Result<void> give_back(backends::Stream& stream);
 
 private:
-    struct Saved {
+    struct PaddedRegion {
         std::size_t region;
         guards::TensorArg given, padded;
         MemoryRef from, own;
@@ -85,7 +85,7 @@ private:
     std::map<std::size_t, Bytes> m_values;     ///< by region: the value of one padding element
     std::map<std::size_t, MemoryRef> m_memory; ///< by region: the memory that padded arguments use now
     std::vector<MemoryRef> m_outgrown;         ///< smaller memory that earlier calls may still use
-    std::vector<Saved> m_saved;                ///< padded arguments of the current call
+    std::vector<PaddedRegion> m_saved;         ///< padded arguments of the current call
 };
 
 } // namespace warmgraph

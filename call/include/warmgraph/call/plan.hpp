@@ -16,7 +16,7 @@
 namespace warmgraph {
 
 /// Facts that the stored entries show about a call that misses.
-struct Judgement {
+struct MissAnalysis {
     std::uint64_t variants = 0;      ///< number of variants with a readable header
     std::optional<Digest> nearest{}; ///< the variant with the fewest differences; of several, the most recent
     /// Differences of `nearest` from the call; empty if `nearest` is `recompiled`.
@@ -38,7 +38,7 @@ struct Plan {
     /// Whether `reason` lasts. False if it passes by itself (another process is recording); the next call then decides
     /// again.
     bool lasts = true;
-    Judgement judgement{}; ///< set for a miss that was looked up on disk
+    MissAnalysis analysis{}; ///< set for a miss that was looked up on disk
 };
 
 /// The facts about the function of a call from which a plan is made, besides the headers.
@@ -64,7 +64,7 @@ struct Headers {
 [[nodiscard]] Plan decide(const Situation& situation, const Headers& headers);
 
 /// Returns the plan if nothing can be replayed for this reason.
-[[nodiscard]] Plan on_miss(const Situation& situation, std::string reason, Judgement judgement = {});
+[[nodiscard]] Plan on_miss(const Situation& situation, std::string reason, MissAnalysis analysis = {});
 
 /// Whether the policy is refresh and asks for a new recording. A function without a callable cannot record.
 [[nodiscard]] bool refreshes(const Situation& situation) noexcept;

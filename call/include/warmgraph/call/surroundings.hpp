@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "warmgraph/call/declaration.hpp"
-#include "warmgraph/call/job.hpp"
+#include "warmgraph/call/record_job.hpp"
 
 namespace warmgraph {
 
@@ -31,7 +31,7 @@ public:
     /// Returns the present facts. Thread-safe.
     [[nodiscard]] std::vector<cachefmt::Fact> gather() const { return m_gather(); }
     /// Fills the guards of the call and their digest.
-    void describe(const Frame& frame, Journey& journey);
+    void describe(const Frame& frame, FirstCall& first_call);
     /// The values at the last notice() of the environment variables that the Spec names.
     [[nodiscard]] const std::vector<std::string>& environment() const noexcept { return m_environment; }
 

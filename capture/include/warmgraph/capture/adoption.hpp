@@ -49,14 +49,14 @@ struct AdoptOptions {
 /// addresses; of the second capture only addresses and scalars are used. Runs the original and the restored graph, both
 /// without semaphores, on equal contents and compares the results, then restores the caller's memory. The original runs
 /// in the caller's memory, so its runs have no time limit.
-[[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
+[[nodiscard]] Result<Recording> adopt(const CaptureTarget& target, const Frame& frame, cachefmt::EntryHeader header,
                                       const AdoptedCapture& first, const AdoptedCapture* second,
                                       const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases);
 
 /// Returns a capture that an adoption in another process can use as its second capture; `key` must be the key of both
 /// calls. Reads the graph from the driver and runs nothing, so the memory needs no valid contents. Errors: as adopt()
 /// for a graph that cannot be read.
-[[nodiscard]] Result<StoredCapture> capture_for_others(const Subject& subject, const Frame& frame,
+[[nodiscard]] Result<StoredCapture> capture_for_others(const CaptureTarget& target, const Frame& frame,
                                                        cachefmt::EntryKey key, const AdoptedCapture& capture);
 
 } // namespace warmgraph

@@ -52,11 +52,11 @@ struct RecordOptions {
     UnusedWords unused = UnusedWords::tried;
 };
 
-/// One thread at a time may use a session; another thread may wait for the answer. The objects that `subject` refers to
+/// One thread at a time may use a session; another thread may wait for the answer. The objects that `target` refers to
 /// must outlive it.
 class RecordingSession {
 public:
-    RecordingSession(Subject subject, Frame frame, replay::ModuleCache& modules, RecordOptions options);
+    RecordingSession(CaptureTarget target, Frame frame, replay::ModuleCache& modules, RecordOptions options);
     RecordingSession(const RecordingSession&) = delete;
     RecordingSession& operator=(const RecordingSession&) = delete;
     ~RecordingSession();

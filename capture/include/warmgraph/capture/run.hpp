@@ -26,7 +26,7 @@ using RunOnce = std::function<Result<void>(const RunInputs& inputs, ScratchPool&
                                            const std::shared_ptr<backends::Stream>& stream, RunContext& context)>;
 
 /// The function that is recorded: the parts that stay the same over all its runs.
-struct Subject {
+struct CaptureTarget {
     std::string name;
     const Interface& interface;
     std::shared_ptr<backends::Device> device;
@@ -37,7 +37,7 @@ struct Subject {
 };
 
 /// Captures the callable without running its work. If this function began a capture, it always ends the capture.
-[[nodiscard]] Result<backends::RawGraph> captured_run(const Subject& subject, const RunInputs& inputs,
+[[nodiscard]] Result<backends::RawGraph> captured_run(const CaptureTarget& target, const RunInputs& inputs,
                                                       ScratchPool& scratch,
                                                       const std::shared_ptr<backends::Stream>& stream,
                                                       RunContext& context);

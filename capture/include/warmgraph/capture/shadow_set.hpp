@@ -22,7 +22,7 @@ struct Shuffle {
 
 /// Which tensors share a range. Captures of overlapping tensors in several arrangements show whether the function
 /// depends on the overlap. Captures read no device memory, so overlapping tensors may also be placed apart.
-enum class Apart : std::uint8_t {
+enum class ShadowGrouping : std::uint8_t {
     tensors,      ///< each tensor has its own range
     groups,       ///< overlapping tensors share a range, at their distances in the call
     groups_equal, ///< overlapping tensors share a range and all begin at its start
@@ -38,7 +38,8 @@ public:
     ~ShadowSet();
 
     /// Reserves the ranges as far from the frame's memory as the device allows.
-    [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle, Apart apart = Apart::tensors);
+    [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle,
+                                       ShadowGrouping grouping = ShadowGrouping::tensors);
     /// Fills the page-locked host regions, which captures may read, with values that differ from the values in `from`.
     /// Integers differ by one.
     [[nodiscard]] Result<void> give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame);

@@ -59,7 +59,7 @@ public:
     [[nodiscard]] std::vector<store::ArtifactName> touched() const;
 
 private:
-    struct Known {
+    struct TrackedProgram {
         std::weak_ptr<Device::Impl> device;
         std::weak_ptr<backends::Module> module;
         std::unique_ptr<precompile::Origin> origin;
@@ -67,13 +67,13 @@ private:
         std::optional<Time> compiled{};   ///< start of the program's compilation; nullopt: the program was loaded
         std::vector<std::string> ready{}; ///< targets that were ready at the last share_out()
     };
-    [[nodiscard]] static bool compiles_at_launch(Known& known);
-    void count(const std::string& program, const precompile::MadeProgram& made);
+    [[nodiscard]] static bool compiles_at_launch(TrackedProgram& known);
+    void count(const std::string& program, const precompile::ProgramResult& made);
     void save(double ms, store::FunctionUsage usage);
     /// Counts `ms` of compiling in this process. Returns the part that already counted as saved by an artifact from the
     /// cache.
     double pay(const Digest& program, double ms);
-    void store_locked(Known& known);
+    void store_locked(TrackedProgram& known);
     void fault_locked(const Error& error);
 
     std::shared_ptr<store::LocalStore> m_store;
@@ -81,7 +81,7 @@ private:
     bool m_may_keep;
     std::optional<precompile::ProgramCache> m_cache; ///< nullopt if nothing is stored
     mutable std::mutex m_mutex;                      ///< guards the following members
-    std::vector<Known> m_known;
+    std::vector<TrackedProgram> m_known;
     std::set<store::ArtifactName> m_touched;
     /// How much of a program's compile time counts as saved, in ms.
     struct Account {

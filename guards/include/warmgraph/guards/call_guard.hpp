@@ -46,7 +46,7 @@ void forget_distances(std::span<TensorSpec> specs) noexcept;
 
 /// Tells which tensors of two calls may differ. If the calls have the same `number` and the same `given`, only the
 /// tensors in `given` may differ (indices, in the call's order). Number 0: nothing is known.
-struct Others {
+struct ChangedTensors {
     std::uint64_t number = 0;
     std::span<const std::size_t> given;
 };
@@ -64,15 +64,15 @@ public:
     /// Whether a call matches the recorded guards. `values`: the values' bits, in the order of the declaration.
     /// `others` shows which tensors did not change; these are skipped.
     [[nodiscard]] bool matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values,
-                               const Others& others = {}) noexcept;
+                               const ChangedTensors& others = {}) noexcept;
 
     /// Whether the last accepted call had other addresses than the accepted call before it.
     [[nodiscard]] bool moved() const noexcept { return m_moved; }
 
 private:
     [[nodiscard]] bool accepts_places(std::span<const TensorArg> tensors) noexcept;
-    [[nodiscard]] bool accepted_all_but(const Others& others) const noexcept;
-    void note_accepted(const Others& others) noexcept;
+    [[nodiscard]] bool accepted_all_but(const ChangedTensors& others) const noexcept;
+    void note_accepted(const ChangedTensors& others) noexcept;
 
     std::vector<TensorArg> m_expected; ///< the recorded tensors at the last accepted addresses; zeros beyond the rank
     std::vector<std::uint32_t> m_alignment;
@@ -81,7 +81,7 @@ private:
     std::vector<std::pair<std::uint32_t, std::int64_t>> m_distances;
     std::vector<std::uint64_t> m_values;
     std::vector<std::uint32_t> m_order, m_groups; ///< scratch memory of matches()
-    std::uint64_t m_number = 0;                   ///< Others::number of the last accepted call
+    std::uint64_t m_number = 0;                   ///< ChangedTensors::number of the last accepted call
     std::vector<std::size_t> m_given;
     bool m_satisfiable = true; ///< false: no TensorArg can look like the recorded specs
     bool m_has_last = false;

@@ -12,7 +12,7 @@
 namespace warmgraph::guards {
 
 /// The facts that a process without the function's code knows itself.
-struct Here {
+struct ProcessFacts {
     std::vector<cachefmt::Fact> device;          ///< as Device::facts
     std::string model, function, rank;           ///< as in the entry's key
     std::map<std::string, std::string> config{}; ///< the model's configuration
@@ -23,6 +23,6 @@ struct Here {
 /// only the function's code could give (the code's identity, interface, configuration) are copied from the entry. Reads
 /// the environment variables that the entry names.
 [[nodiscard]] std::vector<cachefmt::Fact> facts_of_loaded(const std::vector<cachefmt::Fact>& recorded,
-                                                          const Here& here);
+                                                          const ProcessFacts& here);
 
 } // namespace warmgraph::guards

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "warmgraph/store/local_store.hpp"
-#include "warmgraph/store/touched.hpp"
+#include "warmgraph/store/touched_names.hpp"
 
 namespace warmgraph {
 
@@ -17,7 +17,7 @@ namespace warmgraph {
 class PairEntries {
 public:
     /// `touched` must outlive this object. `most`: how many forwards without a backward are kept.
-    PairEntries(std::shared_ptr<store::LocalStore> store, store::Touched& touched, std::size_t most)
+    PairEntries(std::shared_ptr<store::LocalStore> store, store::TouchedNames& touched, std::size_t most)
         : m_store(std::move(store)), m_touched(touched), m_most(most)
     {
     }
@@ -34,17 +34,17 @@ public:
                                         std::span<const store::Variant> beside);
 
 private:
-    using Kept = std::shared_ptr<const cachefmt::Entry>;
+    using ForwardEntry = std::shared_ptr<const cachefmt::Entry>;
 
     void keep(const cachefmt::Entry& forward);
-    [[nodiscard]] Kept kept(const cachefmt::RecordingId& id) const;
+    [[nodiscard]] ForwardEntry kept(const cachefmt::RecordingId& id) const;
     [[nodiscard]] Result<bool> is_stored(const cachefmt::EntryHeader& backward) const;
 
     std::shared_ptr<store::LocalStore> m_store;
-    store::Touched& m_touched;
+    store::TouchedNames& m_touched;
     std::size_t m_most;
     mutable std::mutex m_mutex;
-    std::vector<Kept> m_kept; ///< forwards without a stored backward, the oldest first
+    std::vector<ForwardEntry> m_kept; ///< forwards without a stored backward, the oldest first
 };
 
 } // namespace warmgraph

@@ -51,7 +51,7 @@ struct Ingredients {
 
 struct CompiledProgram {
     Ingredients ingredients;
-    backends::Compiled compiled;
+    backends::CompiledImage compiled;
     double compile_ms = 0;
     std::string written{}; ///< ISO 8601, UTC
 };

@@ -30,14 +30,14 @@ struct ProgramText {
 struct Origin {
     Ingredients ingredients{};
     std::string source{}, options{};  ///< kept to check whether the headers changed
-    std::vector<std::string> ready{}; ///< as Compiled::ready of the stored program
+    std::vector<std::string> ready{}; ///< as CompiledImage::ready of the stored program
     double compile_ms = 0;
     enum class Stored : std::uint8_t { no, yes } stored = Stored::no;
 };
 
-struct MadeProgram {
+struct ProgramResult {
     std::unique_ptr<backends::Module> module;
-    enum class How : std::uint8_t { loaded, compiled } how = How::compiled;
+    enum class Outcome : std::uint8_t { loaded, compiled } outcome = Outcome::compiled;
     std::string reason{}; ///< why the program was compiled; empty if it was loaded
     std::string word{};   ///< the reason's word in the statistics: "no_program", "header", "compiler", "refresh", ...
     double ms = 0;        ///< milliseconds of loading or compiling
@@ -54,14 +54,14 @@ public:
 
     /// Makes the program's module. Errors: the compiler's errors, and miss_forbidden with the reason and the cure.
     /// Notes a miss in the store, with the differences (LocalStore::note_program_miss). Thread-safe.
-    [[nodiscard]] Result<MadeProgram> make(backends::Device& device, const ProgramText& text, ProgramPolicy policy);
+    [[nodiscard]] Result<ProgramResult> make(backends::Device& device, const ProgramText& text, ProgramPolicy policy);
     /// Stores the module's compiled form as it is now (backends::Compiler::compiled). Returns false if the stored
     /// program is equally ready, or if the program cannot be stored. REQUIRES: no other thread uses `origin`.
     [[nodiscard]] Result<bool> keep(backends::Compiler& compiler, backends::Module& module, Origin& origin);
 
 private:
     class LookUp;
-    void note_miss(const Ingredients& ingredients, const Nearest& nearest, const std::string& reason,
+    void note_miss(const Ingredients& ingredients, const NearestProgram& nearest, const std::string& reason,
                    ProgramPolicy policy);
 
     store::LocalStore& m_store;
@@ -72,6 +72,6 @@ private:
 [[nodiscard]] Error compile_forbidden(std::string_view reason);
 
 /// Returns a text such as "1 compiled image is stored, the nearest differs: header tile.h (1a2b3c4d, here 5e6f7a8b)".
-[[nodiscard]] std::string explain(const Ingredients& ingredients, const Nearest& nearest);
+[[nodiscard]] std::string explain(const Ingredients& ingredients, const NearestProgram& nearest);
 
 } // namespace warmgraph::precompile

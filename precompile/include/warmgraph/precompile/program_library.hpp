@@ -13,7 +13,7 @@
 namespace warmgraph::precompile {
 
 /// The stored program that is most similar to the wanted program.
-struct Nearest {
+struct NearestProgram {
     std::uint64_t variants = 0; ///< stored programs with this source or this name
     std::optional<Ingredients> ingredients{};
     std::vector<store::MissedFact> differences{}; ///< differences of the most similar program
@@ -25,7 +25,7 @@ struct ProgramCodec {
     static constexpr std::uint8_t k_form = 0;
     static constexpr std::uint64_t k_most_bytes = k_compiled_cap;
     static constexpr ErrorCode k_misnamed = ErrorCode::stale;
-    static constexpr store::Refusing k_refusing = store::Refusing::everywhere;
+    static constexpr store::RefusalScope k_refusing = store::RefusalScope::everywhere;
 
     [[nodiscard]] static Digest key_of(const CompiledProgram& program)
     {
@@ -52,7 +52,7 @@ public:
     /// Sets aside an intact program that could not be used, for `reason`.
     void set_aside(const Ingredients& ingredients, const Error& reason) const noexcept;
     /// Compares all stored programs with the wanted one, to explain a miss.
-    [[nodiscard]] Result<Nearest> nearest(const Ingredients& ingredients) const;
+    [[nodiscard]] Result<NearestProgram> nearest(const Ingredients& ingredients) const;
 
 private:
     [[nodiscard]] store::Artifacts<ProgramCodec> programs() const

@@ -26,7 +26,7 @@ struct PreloadState {
 };
 
 /// A function that is already wrapped.
-struct PreloadFor {
+struct PreloadClient {
     PreloadedGraphs::User user = PreloadedGraphs::k_everybody;
     DeclaredHandles handles{};
     std::vector<MemoryRef> memory{}; ///< by region: the memory of declared states; null if calls provide the memory
@@ -46,7 +46,7 @@ public:
         std::shared_ptr<backends::Device> device;
         store::LoadTarget target; ///< the load target of the device
         /// The function that will use the graph; null: the first function that calls it.
-        const PreloadFor* function = nullptr;
+        const PreloadClient* function = nullptr;
         std::chrono::steady_clock::time_point end{}; ///< time at which the wait for room ends
         replay::Instantiation instantiation = replay::Instantiation::at_restore;
     };
@@ -57,10 +57,10 @@ public:
     [[nodiscard]] Result<void> preload(const Request& request, const std::stop_token& stop) const;
 
 private:
-    class Mark;
-    [[nodiscard]] Result<bool> load_code(const Request& request, const cachefmt::Graph& graph, Mark& mark,
+    class LoadMarkScope;
+    [[nodiscard]] Result<bool> load_code(const Request& request, const cachefmt::Graph& graph, LoadMarkScope& mark,
                                          const std::stop_token& stop) const;
-    [[nodiscard]] Result<PreloadedGraph> restore(const Request& request, cachefmt::Entry entry, Mark& mark,
+    [[nodiscard]] Result<PreloadedGraph> restore(const Request& request, cachefmt::Entry entry, LoadMarkScope& mark,
                                                  const std::stop_token& stop) const;
 
     PreloadState& m_state;

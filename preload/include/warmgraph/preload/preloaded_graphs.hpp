@@ -41,28 +41,28 @@ public:
     static constexpr User k_everybody = replay::k_nobody.function;
 
     /// A graph that is being restored while this object lives. A call that needs the graph waits meanwhile.
-    class Turn {
+    class RestoreClaim {
     public:
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
-        ~Turn();
+        RestoreClaim(const RestoreClaim&) = delete;
+        RestoreClaim& operator=(const RestoreClaim&) = delete;
+        ~RestoreClaim();
         void succeed(PreloadedGraph graph) noexcept;
 
     private:
         friend PreloadedGraphs;
-        Turn(PreloadedGraphs& graphs, std::uint64_t number) noexcept : m_graphs(graphs), m_number(number) {}
+        RestoreClaim(PreloadedGraphs& graphs, std::uint64_t number) noexcept : m_graphs(graphs), m_number(number) {}
         PreloadedGraphs& m_graphs;
         const std::uint64_t m_number;
     };
 
     /// A first call. Preloading pauses meanwhile, because preloading and the call would slow each other down. The pause
     /// has a limit, because the call may wait for something outside.
-    class FirstCall {
+    class PreloadPause {
     public:
-        explicit FirstCall(PreloadedGraphs& graphs);
-        FirstCall(const FirstCall&) = delete;
-        FirstCall& operator=(const FirstCall&) = delete;
-        ~FirstCall();
+        explicit PreloadPause(PreloadedGraphs& graphs);
+        PreloadPause(const PreloadPause&) = delete;
+        PreloadPause& operator=(const PreloadPause&) = delete;
+        ~PreloadPause();
 
     private:
         PreloadedGraphs& m_graphs;
@@ -75,12 +75,13 @@ public:
     [[nodiscard]] static bool may_hold(std::uint64_t bytes, const backends::Device& device) noexcept;
     /// Begins the restore of a graph that every function may take and that needs `bytes`. Waits for room, which calls
     /// free by taking graphs, at most until `end`. Null: no room, or the graph is already here.
-    [[nodiscard]] std::unique_ptr<Turn> turn(const cachefmt::EntryKey& key, std::uint64_t bytes,
-                                             const backends::Device& device, std::chrono::steady_clock::time_point end,
-                                             const std::stop_token& stop);
+    [[nodiscard]] std::unique_ptr<RestoreClaim> claim(const cachefmt::EntryKey& key, std::uint64_t bytes,
+                                                      const backends::Device& device,
+                                                      std::chrono::steady_clock::time_point end,
+                                                      const std::stop_token& stop);
     /// Begins the restore of a graph for one function. Room is not limited. Null: the graph is already here.
-    [[nodiscard]] std::unique_ptr<Turn> turn_for(User user, const cachefmt::EntryKey& key,
-                                                 const backends::Device& device);
+    [[nodiscard]] std::unique_ptr<RestoreClaim> claim_for(User user, const cachefmt::EntryKey& key,
+                                                          const backends::Device& device);
     /// Whether the entry's graph for this user is here or being restored.
     [[nodiscard]] bool has(User user, const cachefmt::EntryKey& key, const backends::Device& device) const;
     /// Returns the header of a loaded graph (PreloadedGraph::is_loaded); null if the graph is not here.
@@ -110,8 +111,8 @@ private:
             return (user == k_everybody || user == who) && key == whose && device == &where;
         }
     };
-    [[nodiscard]] std::unique_ptr<Turn> add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes,
-                                            const backends::Device& device); // REQUIRES: m_mutex is held
+    [[nodiscard]] std::unique_ptr<RestoreClaim> add(User user, const cachefmt::EntryKey& key, std::uint64_t bytes,
+                                                    const backends::Device& device); // REQUIRES: m_mutex is held
     /// Removes the finished slots for which `fits` is true, and returns them. The caller destroys them after it
     /// releases the lock.
     template <class Fits>

@@ -31,15 +31,15 @@ struct Padding {
 /// Returns the padding of `calls` in this dimension.
 [[nodiscard]] Padding padding_of(const Calls& calls, const Dimension& dimension);
 
-/// Chooses at most Wish::most buckets, each a multiple of Wish::multiple_of, that hold all sizes with the least padding
+/// Chooses at most BucketRequest::most buckets, each a multiple of BucketRequest::multiple_of, that hold all sizes with the least padding
 /// over all calls; of equally good choices takes the one with fewer buckets. Returns no bucket if no size is above 0.
 /// If more than k_most_shapes sizes remain after rounding, they are rounded up further.
-[[nodiscard]] std::vector<std::int64_t> learn(const Histogram& sizes, const Wish& wish);
+[[nodiscard]] std::vector<std::int64_t> learn(const Histogram& sizes, const BucketRequest& wish);
 
 /// Whether learnt buckets stay, so that a new process finds the entries of the last process. They stay while they hold
 /// all sizes and add only little more padding than the best buckets: at most a fifth more, or two percent of the asked
 /// elements.
 [[nodiscard]] bool still_serve(std::span<const std::int64_t> learnt, std::span<const std::int64_t> best,
-                               const Histogram& sizes, const Wish& wish);
+                               const Histogram& sizes, const BucketRequest& wish);
 
 } // namespace warmgraph::profile

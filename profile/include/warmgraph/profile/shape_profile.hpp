@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "warmgraph/base/exit_hook.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph {
@@ -34,12 +34,12 @@ public:
     /// Adds calls with a shape. `is_news`: whether the shape is more specific than the function's declaration. If a
     /// profile has no such shape, no file is written.
     void add(const profile::Shape& shape, std::uint64_t calls, bool is_news);
-    void decide(const profile::Wish& wish, std::vector<std::int64_t> buckets);
+    void decide(const profile::BucketRequest& wish, std::vector<std::int64_t> buckets);
     [[nodiscard]] profile::Profile own() const;
     [[nodiscard]] profile::Calls calls() const;
     /// Returns the profile if it changed since the last call of this function; otherwise nullopt.
-    [[nodiscard]] std::optional<profile::Profile> take_news();
-    void put_back() noexcept; ///< call this if the write failed; take_news() then returns the profile again
+    [[nodiscard]] std::optional<profile::Profile> take_new_counts();
+    void put_back() noexcept; ///< call this if the write failed; take_new_counts() then returns the profile again
     [[nodiscard]] bool is_worth_a_file() const;
     [[nodiscard]] const Digest& key() const noexcept { return m_own.key; }
 
@@ -65,13 +65,13 @@ private:
     struct Hash {
         std::size_t operator()(const Key& key) const noexcept;
     };
-    struct Counted {
+    struct ShapeCount {
         profile::Shape shape;
         bool is_news;
         std::uint64_t calls = 0; ///< number of calls since the last report
     };
-    std::unordered_map<Key, Counted, Hash> m_counted;
-    Counted* m_last = nullptr;
+    std::unordered_map<Key, ShapeCount, Hash> m_counted;
+    ShapeCount* m_last = nullptr;
     const Key* m_last_key = nullptr;
     std::uint64_t m_calls = 0;
 };
@@ -118,7 +118,7 @@ private:
     void end() noexcept;
 
     store::LocalStore& m_store;
-    profile::Library m_library;
+    profile::ProfileLibrary m_library;
     const Writing m_writing;
     const Fault m_fault;
     std::mutex m_mutex; // guards the next three members

@@ -58,32 +58,32 @@ struct Dimension {
 [[nodiscard]] std::string to_text(const Dimension& dimension);
 
 /// A request to learn buckets for a group of dimensions that have the same size.
-struct Wish {
+struct BucketRequest {
     std::vector<Dimension> dimensions;
     std::uint32_t most = 1;       ///< the largest number of buckets
     std::int64_t multiple_of = 1; ///< each bucket is a multiple of this number
-    auto operator<=>(const Wish&) const = default;
+    auto operator<=>(const BucketRequest&) const = default;
 };
 
 /// The buckets that were chosen for a wish. join() keeps the latest choice.
-struct Learnt {
+struct LearntBuckets {
     std::string
         /// Time of the choice: ISO 8601, UTC. For a choice by hand: a text that begins with a letter, so that it sorts
         /// after all times.
         decided;
     std::vector<std::int64_t> buckets; ///< the sizes to pad to, ascending
-    auto operator<=>(const Learnt&) const = default;
+    auto operator<=>(const LearntBuckets&) const = default;
 };
 
 /// Whether the buckets were set by hand. Such buckets never change.
-[[nodiscard]] bool is_pinned(const Learnt& learnt) noexcept;
+[[nodiscard]] bool is_pinned(const LearntBuckets& learnt) noexcept;
 
 struct Profile {
     Digest key; ///< the result of key_of(); names the file
     std::string model_info, function;
     std::map<std::string, std::string> arguments; ///< types of inputs and outputs by name: "tokens", "i32"
     std::map<std::string, Part> parts{};          ///< the parts, by writer
-    std::map<Wish, Learnt> learnt{};
+    std::map<BucketRequest, LearntBuckets> learnt{};
     bool operator==(const Profile&) const = default;
 };
 
@@ -104,12 +104,12 @@ using Histogram = std::map<std::int64_t, std::uint64_t>;
 [[nodiscard]] Histogram histogram(const Calls& calls, const Dimension& dimension);
 
 /// A dimension with the sizes that it had in calls, and how often.
-struct Seen {
+struct DimensionSizes {
     Dimension dimension;
     Histogram sizes;
     [[nodiscard]] bool varies() const noexcept { return sizes.size() > 1; }
 };
 /// Returns all dimensions of all arguments, sorted by name.
-[[nodiscard]] std::vector<Seen> dimensions_of(const Calls& calls);
+[[nodiscard]] std::vector<DimensionSizes> dimensions_of(const Calls& calls);
 
 } // namespace warmgraph::profile

@@ -17,22 +17,22 @@ from warmgraph import errors
 
 _log = logging.getLogger("warmgraph")
 _RECORDS_NOTHING = ("read_only", "require_hit", "off")
-_is_armed = False
+_is_enabled = False
 
 
-def arm() -> None:
+def enable() -> None:
     """Registers the hook. Called once, when the package is imported."""
     torch = sys.modules.get("torch")
     if hasattr(getattr(torch, "cuda", None), "_lazy_call"):
         _follow(torch)
     else:
-        sys.meta_path.insert(0, _AfterTorch())
+        sys.meta_path.insert(0, _TorchFinder())
 
 
 def _follow(torch: Any) -> None:
-    global _is_armed
-    if not _is_armed:
-        _is_armed = True
+    global _is_enabled
+    if not _is_enabled:
+        _is_enabled = True
         torch.cuda._lazy_call(keep_device_code)  # runs before PyTorch loads its first kernel; runs at once if CUDA is running already
 
 
@@ -47,7 +47,7 @@ def keep_device_code() -> None:
         _log.debug("device code is not kept: %s", error)
 
 
-class _AfterTorch(importlib.abc.MetaPathFinder):
+class _TorchFinder(importlib.abc.MetaPathFinder):
     """Lets the other finders import PyTorch, calls _follow() afterwards, and removes itself."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
@@ -57,11 +57,11 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
             sys.meta_path.remove(self)
         spec = importlib.util.find_spec("torch")
         if spec is not None and spec.loader is not None:
-            spec.loader = _Followed(spec.loader)
+            spec.loader = _TorchLoader(spec.loader)
         return spec
 
 
-class _Followed(importlib.abc.Loader):
+class _TorchLoader(importlib.abc.Loader):
     def __init__(self, loader: Any) -> None:
         self._loader = loader
 

@@ -22,7 +22,7 @@ _ENVIRONMENT = {
 }
 
 
-class _WhereNothingIsConfigured(logging.StreamHandler):  # type: ignore[type-arg]
+class _DefaultHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """With WARMGRAPH_LOG=info, prints to standard error like a C++ program, unless the program configured logging."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ def receive_from(cdll: ctypes.CDLL) -> None:
     level = _ENVIRONMENT.get(os.environ.get("WARMGRAPH_LOG", ""))
     if level is not None:
         logger.setLevel(level)
-        logger.addHandler(_WhereNothingIsConfigured())
+        logger.addHandler(_DefaultHandler())
     kind: Any = cdll.wg_receive_log.argtypes[0]
     receiver = kind(_receive)
     cdll.wg_receive_log(receiver, None)

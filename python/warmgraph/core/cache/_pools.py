@@ -16,7 +16,7 @@ _lock = threading.RLock()
 
 
 @dataclasses.dataclass(frozen=True)
-class Where:
+class CacheLocation:
     """The key of a pool: wrappers with equal keys share one."""
 
     model: str
@@ -43,7 +43,7 @@ class Pool:
     """Caches of one model. In one cache, only one function can have a given name. A function with the same name and other facts (a text, a
     structure) uses the next cache."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: CacheLocation) -> None:
         self.where = where
         self.caches: list[Cache] = [where.open()]
         self._names: list[set[str]] = [set()]
@@ -83,7 +83,7 @@ class Pool:
 _pools: dict[tuple[Any, ...], Pool] = {}
 
 
-def pool_of(where: Where) -> Pool:
+def pool_of(where: CacheLocation) -> Pool:
     with _lock:
         key = where.key()
         if key not in _pools:

@@ -14,7 +14,7 @@ from warmgraph.config import Config, Path
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import library
 from warmgraph.core.cache._cache import Function, Report, Spec
-from warmgraph.core.cache._pools import Pool, Where, folder_of, pool_of
+from warmgraph.core.cache._pools import CacheLocation, Pool, folder_of, pool_of
 from warmgraph.core.serving._entry_metadata import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from warmgraph.core.serving._state_memory import States, expect_fits, lay_out, placed, room
 
@@ -41,7 +41,7 @@ class Server:
             raise errors.InvalidArgument("a server needs the model of its cache: give model=, or a Config with a model")
         self.device = device if isinstance(device, Device) else Device(device)
         self.seed, self.offset = seed, 0  # the generator starts as after torch.cuda.manual_seed
-        self._pool: Pool = pool_of(Where(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
+        self._pool: Pool = pool_of(CacheLocation(options.model, folder_of(cache_dir), dynamic, (global_rank, tp_rank, pp_rank), options))
         self._states = States(self.device, dict(weights or {}))
         self._functions: dict[tuple[str, str], ServedFunction] = {}
         self._lock = threading.RLock()

@@ -22,7 +22,7 @@ from warmgraph.core.cache._pools import pool_of
 from warmgraph.reading import _plain_values, _reached_code
 from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _call_reader, _custom_operators, _installed_code, _modules
-from warmgraph.torch.read._tensor_readers import Place
+from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.record import _compiler, _mega_cache, _operators, _recording
 from warmgraph.torch.replay import (
     _borrowed_results, _bound_call, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
@@ -59,7 +59,7 @@ class TorchFunction:
         self.held = None if self._plain is not function else getattr(_reached_code.compiled_from(function), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
-        self.reached = _installed_code.TorchReached(self._plain)
+        self.reached = _installed_code.TorchReachedCode(self._plain)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, TorchVariant] = {}
         self._frozen, self._known = wrapped._shared.frozen, wrapped._shared.known
@@ -71,7 +71,7 @@ class TorchFunction:
         self._keeps_grad = False  # whether the last refused call ran with gradients
         self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls in a row, by the id of the wrapper's object
         self._shapes: set[Any] = set()  # shapes of the calls that were not refused
-        self._given_up: dict[int, _refused_calls.GivenUp] = wrapped._shared.given_up
+        self._given_up: dict[int, _refused_calls.RefusedCalls] = wrapped._shared.given_up
         self.writes: set[str] = set()  # names of the regions that an answer wrote before their contents were copied
 
     @property
@@ -199,7 +199,7 @@ class TorchFunction:
             while len(given_up) >= _MOST_OBJECTS:
                 given_up.pop(next(iter(given_up)), None)
             why, function = wrapped._shared.last_refusal, _reached_code.function_of(self._plain)
-            one = given_up[at] = _refused_calls.GivenUp(
+            one = given_up[at] = _refused_calls.RefusedCalls(
                 functools.partial(self._run_as_given, owner), lambda: getattr(function, "__code__", None),
                 lambda: _refusals.note(wrapped, why, _launching.current_device), self._keeps_grad)
         one.add(args, kwargs)
@@ -309,7 +309,7 @@ class TorchFunction:
             return None
         return tuple(read.found.facts.items()), self._rest_of_key(call, places)
 
-    def _rest_of_key(self, call: TorchCall, places: list[Place]) -> Any:
+    def _rest_of_key(self, call: TorchCall, places: list[TensorPlace]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
         # Functions and classes count by identity: the surroundings hold their closures and keep them alive.
         code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
@@ -336,12 +336,12 @@ class TorchFunction:
         _modes.settle(device.index or 0)
         return TorchCall(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 
-    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
+    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReachedCode]:
         if not self.reached.is_current():
-            self.reached = _installed_code.TorchReached(self._plain)
+            self.reached = _installed_code.TorchReachedCode(self._plain)
         return self._walked(owner, arguments)
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReachedCode]:
         return _call_reader.read(self.reached, arguments, owner, _custom_operators.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: TorchCall) -> str:
@@ -439,7 +439,7 @@ class TorchFunction:
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
         entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
-        return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+        return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
         """The library's reason why a call has no entry. The call's outputs are not known, so the reason always names them, too."""
@@ -473,7 +473,7 @@ class TorchFunction:
         result = recording.answer()
         try:
             variant = self._adopted(wrapped, call, given, recording)
-        except _recording.NextTime as change:
+        except _recording.RecordNextTime as change:
             self._keeps_grad = False
             if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # e.g. a cache that grows at each call
                 self._note(wrapped, str(change), None)
@@ -498,7 +498,7 @@ class TorchFunction:
         with _moved_tensors.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
             entry, metadata, words = recording.adopted(given)
-            return TorchVariant(entry, metadata, words, _loan(wrapped, metadata, call.device))
+            return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
         """Raises Changed if the answer changed a plain value, because a replay would not change it."""
@@ -514,11 +514,11 @@ class TorchFunction:
                                            "tensor (copy_)")
             setting = _modes.changed(call.modes)
             if setting:
-                raise _recording.NextTime(f"it changed a setting of PyTorch ({setting}), which a replay would not change: change it outside")
+                raise _recording.RecordNextTime(f"it changed a setting of PyTorch ({setting}), which a replay would not change: change it outside")
             return
         is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
         if is_structure or not self._known.is_changed_again(call.owner, change):
-            raise _recording.NextTime(f"{change}: the next call that changes nothing is recorded")
+            raise _recording.RecordNextTime(f"{change}: the next call that changes nothing is recorded")
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
@@ -555,7 +555,7 @@ class _WrongOptions(Exception):
     """The cache refuses the options of cache_compile. The error is this exception's cause."""
 
 
-def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _borrowed_results.Loan | None:
+def _borrowed(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _borrowed_results.BorrowedResults | None:
     if not wrapped.options.borrow or not metadata.outputs:
         return None
     if not _borrowed_results.is_possible():
@@ -563,4 +563,4 @@ def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.de
             wrapped._shared.refused.add("borrow")
             _log.warning("results of '%s' are not borrowed: PyTorch %s cannot mark a result as stale", wrapped._name(), torch.__version__)
         return None
-    return _borrowed_results.Loan(wrapped._name(), metadata.outputs, device)
+    return _borrowed_results.BorrowedResults(wrapped._name(), metadata.outputs, device)

@@ -114,9 +114,9 @@ class GraphCache:
                     self._begin_others(wrapped)
             except errors.MissForbidden:
                 raise
-            except _Own as own:
+            except _CallerError as own:
                 raise own.error from None
-            except _recording.Written as written:
+            except _recording.CaptureWritten as written:
                 return self._given(key, function, wrapped, written, pool, stream)
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
@@ -151,7 +151,7 @@ class GraphCache:
     def _function_of(self, name: str, function: Callable[[], Any]) -> CachedFunction:
         return wrapped_by(self._options, name, function)
 
-    def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
+    def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.CaptureWritten, pool: Any,
                stream: Any) -> tuple[Graph, Any]:
         """Makes this process's graph from the capture that was written for another process."""
         _log.info("graph %r of '%s': %s", key, self.name, written)
@@ -166,11 +166,11 @@ class GraphCache:
         why = errors.text_of(error)
         if wrapped.policy == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
-        if not isinstance(error, _NotAsked):
+        if not isinstance(error, _PolicyRefusal):
             _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in self._warned:
             self._warned.add(why)
-            level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING
+            level = logging.INFO if isinstance(error, _PolicyRefusal) else logging.WARNING
             _log.log(level, "graph %r of '%s' is captured only by PyTorch, and not stored: %s", key, self.name, why)
             if not isinstance(error, errors.Error):
                 _log.debug("graph %r of '%s': where it failed", key, self.name, exc_info=error)
@@ -182,7 +182,7 @@ def _nothing() -> None:
     pass
 
 
-class _Own(Exception):
+class _CallerError(Exception):
     """Carries an exception of forward_fn, which goes to the caller."""
 
     def __init__(self, error: Exception) -> None:
@@ -190,7 +190,7 @@ class _Own(Exception):
         self.error = error
 
 
-class _NotAsked(errors.NotRecordable):
+class _PolicyRefusal(errors.NotRecordable):
     """The policy does not permit recording."""
 
 
@@ -221,11 +221,11 @@ class EngineFunction(TorchFunction):
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
     def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, BoundCall]:
-        """Returns (outcome, the variant bound to this memory). The work has run once. Raises _Own for an exception of forward_fn, and
+        """Returns (outcome, the variant bound to this memory). The work has run once. Raises _CallerError for an exception of forward_fn, and
         MissForbidden if the policy forbids the miss."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
-        except _recording.NextTime as change:  # the first answer made an object; the second one uses it
+        except _recording.RecordNextTime as change:  # the first answer made an object; the second one uses it
             _log.info("graph %s runs once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
@@ -242,14 +242,14 @@ class EngineFunction(TorchFunction):
         if not self._is_all_read:
             self.compiling.enter_context(_mega_cache.around(wrapped, call.device, policy))
         if policy in ("read_only", "off"):
-            raise _NotAsked(f"the policy is {policy}")
+            raise _PolicyRefusal(f"the policy is {policy}")
         with _pausing.recording():
             recording = _recording.Recording(self, wrapped, call)
             self._is_all_read = True
             try:
                 recording.answer()
             except Exception as error:
-                raise _Own(error) from None
+                raise _CallerError(error) from None
             self._has_run = True
             self._keep_memory(call)
             variant = self._adopted(wrapped, call, given, recording)
@@ -285,7 +285,7 @@ class EngineFunction(TorchFunction):
     def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
-            raise _recording.NextTime(f"'{name}' created or dropped an object that it uses: {difference(call.walker.found.facts, now.found.facts)}")
+            raise _recording.RecordNextTime(f"'{name}' created or dropped an object that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> TorchCall:
@@ -296,7 +296,7 @@ class EngineFunction(TorchFunction):
     def facts(self, call: TorchCall) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._key_text}
 
-    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReached]:
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _installed_code.TorchReachedCode]:
         # After an answer everything is read again, without the shared modules.
         return _call_reader.read(self.reached, arguments, owner, {**_custom_operators.operators_of(self.reached), **self._states}, None if self._is_all_read else self._shared_modules)
 

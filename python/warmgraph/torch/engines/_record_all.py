@@ -23,7 +23,7 @@ from warmgraph.config import Config, Path
 from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.engines import _engines
 from warmgraph.torch.read import _call_reader, _tensors
-from warmgraph.torch.read._tensor_readers import Place
+from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators, _recording
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing, _regions, _surrounding_work
 from warmgraph.torch.replay._torch_call import TorchCall, common_device
@@ -82,7 +82,7 @@ class Recorder:
         self.graphs: list[SeenGraph] = []
         self._folder, self._options, self._name, self._key = folder, options, name, key
         self._counts: collections.Counter[str] = collections.Counter()
-        self._captures: dict[int, _Begun] = {}  # the captures in progress, by the id of their graph
+        self._captures: dict[int, _CaptureStart] = {}  # the captures in progress, by the id of their graph
         self._hooks: _Hooks | None = None
         self._taken: _capture.Addresses | None = None
         self._keeping = contextlib.ExitStack()  # the context in which device code is kept
@@ -142,7 +142,7 @@ class Recorder:
             if is_alone:  # with other captures in progress, these calls would break them
                 torch.cuda.synchronize()
                 torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this graph's pool
-            self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _caller_frames.calling(), _live_tensors(), _capture.free_now())
+            self._captures[id(graph)] = _CaptureStart(is_alone, sys.exc_info()[1], _caller_frames.calling(), _live_tensors(), _capture.free_now())
             self._captures[id(graph)].enter()
         except Exception:
             _log.debug("a graph is not recorded", exc_info=True)
@@ -174,7 +174,7 @@ class Recorder:
             _log.info("graph '%s': %s", seen.name, seen.outcome)
         self.graphs.append(seen)
 
-    def _seen(self, graph: Any, begun: _Begun, ended: _caller_frames.Spots) -> SeenGraph:
+    def _seen(self, graph: Any, begun: _CaptureStart, ended: _caller_frames.CodePositions) -> SeenGraph:
         if not begun.is_alone or self._captures or _surrounding_work.is_captured():
             raise errors.NotRecordable("another capture is active, and recording would end it: capture one graph after the other")
         frame, variables = _caller_frames.variables_between(begun.spots, ended)
@@ -184,7 +184,7 @@ class Recorder:
             return SeenGraph(name, "refused", f"the policy is {wrapped.policy}")
         with _moved_tensors.paused(), _recording.lock, _pausing.recording():
             try:
-                seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
+                seen = _ObservedCapture(name, wrapped, variables, graph, begun).proven(self._folder)
             except errors.Error as error:
                 seen = SeenGraph(name, "refused", str(error))
             else:
@@ -208,13 +208,13 @@ class Recorder:
 
 
 @dataclasses.dataclass
-class _Begun:
+class _CaptureStart:
     """The state before a capture. raised: the exception that the program was handling. live: (tensor, its version) for each device tensor,
     by id."""
 
     is_alone: bool
     raised: BaseException | None
-    spots: _caller_frames.Spots
+    spots: _caller_frames.CodePositions
     live: dict[int, tuple[weakref.ref[torch.Tensor], int | None]]
     free: dict[int, int]
     _thread: int = dataclasses.field(default_factory=threading.get_ident)
@@ -261,10 +261,10 @@ class _Function(TorchFunction):
         return dataclasses.replace(self._declaration(wrapped, call, self.facts(call)), keeps_undeclared=False)
 
 
-class _Seen:
+class _ObservedCapture:
     """A captured graph with the inputs and outputs that the program's variables show."""
 
-    def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _Begun) -> None:
+    def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _CaptureStart) -> None:
         self._name, self._wrapped, self._graph = name, wrapped, graph
         self._function = _Function(wrapped, name)
         self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
@@ -284,7 +284,7 @@ class _Seen:
         self.call = TorchCall(given, None, walker, around_it, regions, device, _modes.modes(), walker.of_arguments)
         self._made = _apart(made)
 
-    def _is_in_pool(self, place: Place) -> bool:
+    def _is_in_pool(self, place: TensorPlace) -> bool:
         at = _regions.storage_key(place.tensor)
         return any(start <= at < start + nbytes for _, start, nbytes in self.scratch)
 
@@ -301,24 +301,24 @@ class _Seen:
         proof = _Proof(self._function, self._wrapped, call)
         paths = {id(tensor): path for path, tensor in self._made.items()}
         outputs = {one.name: paths[id(tensor)] for one, tensor in zip(described.outputs, described.fresh)}
-        with contextlib.closing(_First(self, described)) as first:
+        with contextlib.closing(_FirstCapture(self, described)) as first:
             outcome, why = proof.settled(folder, given, metadata, text, first)
         return SeenGraph(self._name, outcome, why, tuple(one.name for one in call.inputs), outputs, tuple(one.name for one in call.states))
 
 
-def _apart(places: Sequence[Place]) -> dict[str, torch.Tensor]:
+def _apart(places: Sequence[TensorPlace]) -> dict[str, torch.Tensor]:
     """Tensors by path. If tensors share memory (e.g. a view and its base), only the largest is returned."""
-    kept: list[Place] = []
+    kept: list[TensorPlace] = []
     for one in sorted(places, key=lambda place: -_tensors.extent(place.tensor)):
         if not any(_regions.storage_key(one.tensor) == _regions.storage_key(other.tensor) and _tensors.overlap(one.tensor, other.tensor) for other in kept):
             kept.append(one)
     return {one.path: one.tensor for one in places if any(one is other for other in kept)}
 
 
-class _First:
+class _FirstCapture:
     """The program's capture. At its end it copies its results into outputs."""
 
-    def __init__(self, seen: _Seen, described: _outputs.Described) -> None:
+    def __init__(self, seen: _ObservedCapture, described: _outputs.ResultDescription) -> None:
         call = seen.call
         self.outputs = [one.made(call.device) for one in described.outputs]
         copies = [_copied_graph.Copy(fresh.data_ptr(), output.data_ptr(), _tensors.extent(fresh))

@@ -16,7 +16,7 @@ from warmgraph.torch.pairs import _pair_metadata
 from warmgraph.torch.pairs._saved_tensors import Saver
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.record import _answers, _capture, _copies
-from warmgraph.torch.record._recording import _MOST_TRIES, Chance, Recorded, Recording, chance_of, version_of
+from warmgraph.torch.record._recording import _MOST_TRIES, Chance, RecordableFunction, Recording, chance_of, version_of
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._outputs import Output
@@ -41,7 +41,7 @@ class _Copy:
     """A copy of module and arguments. Its tensors are new leaves, on the same or on other storages. The original tensors cannot be used,
     because the caller's computations have tied them to streams."""
 
-    def __init__(self, function: Recorded, call: TorchCall, storages: dict[int, Any], swaps: bool) -> None:
+    def __init__(self, function: RecordableFunction, call: TorchCall, storages: dict[int, Any], swaps: bool) -> None:
         self.moved = _copies.MovedTensors(call.places, storages)
         for tensor in differentiable_of(call):
             self.moved.of(tensor).requires_grad_(True)
@@ -121,10 +121,10 @@ class _Captures:
     def half(self, half: str) -> _capture.Capture:
         return self._halves[half]
 
-    def of(self, half: str, full: _entry.Declaration) -> _entry.Captured:
+    def of(self, half: str, full: _entry.Declaration) -> _entry.CapturedGraph:
         one = self._halves[half]
         declared = (*full.inputs, *full.outputs, *full.states)
-        return _entry.Captured(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks())
+        return _entry.CapturedGraph(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks())
 
     def close(self) -> None:
         for one in reversed(list(self._halves.values())):  # backward first, because it frees memory in forward's pool
@@ -167,7 +167,7 @@ class PairRecording(Recording):
         self._described = described
         torch.cuda.synchronize(call.device)
         with _uncached_autocast(), self._start.there():
-            self._rehearse()
+            self._run_eagerly()
             entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
         return entry, metadata, _bound_call.words_of_generator(call.device) if metadata.draws else None
 
@@ -182,7 +182,7 @@ class PairRecording(Recording):
             raise errors.NotRecordable(f"{elsewhere.path} requires grad, and the function reaches it through a closure or a global: wrap the module "
                                        "(cache_compile(module, pair=True)) or its method, or pass it as an argument")
 
-    def _expect_differentiable(self, described: _outputs.Described) -> None:
+    def _expect_differentiable(self, described: _outputs.ResultDescription) -> None:
         views = (self._call.object(path) for path in _outputs.paths_in(described.tree, ("view",)))
         if any(isinstance(base, torch.Tensor) and base.requires_grad for base in views):
             raise errors.NotRecordable("its result is a view of a tensor that requires grad, and a replay would lose the gradient of that tensor: "
@@ -192,7 +192,7 @@ class PairRecording(Recording):
 
     # --- One run of both halves
 
-    def _rehearse(self) -> None:
+    def _run_eagerly(self) -> None:
         """Runs both halves eagerly, from the memory contents that the answer started from. Libraries initialise, and the run shows which
         tensors are saved. Its saved tensors and gradients are the reference for the captured ones. The caller's memory and generator do
         not change."""
@@ -253,7 +253,7 @@ class PairRecording(Recording):
             now = _outputs.described(result, copy.objects, copy.regions)
         was = self._described
         if now.tree != was.tree or now.outputs != was.outputs or [a.requires_grad for a in now.fresh] != [a.requires_grad for a in was.fresh]:
-            raise _answers.Differs(f"it returns something else at its second call: {now.tree}, but {was.tree} at the first")
+            raise _answers.CaptureDiffers(f"it returns something else at its second call: {now.tree}, but {was.tree} at the first")
         if copy.path_with_gradient():
             raise errors.NotRecordable("it calls backward() itself: return the loss, and call it outside")
         with torch.no_grad():
@@ -276,9 +276,9 @@ class PairRecording(Recording):
         """The metadata of both halves."""
         call, described = self._call, self._described
         saved = [self._saved[i] for i in self._first.filled]
-        base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *saved], []), call.regions, self._draws, call.around.objects)
+        base = _outputs.to_text(_outputs.ResultDescription(described.tree, [*described.outputs, *saved], []), call.regions, self._draws, call.around.objects)
         pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
-        made = _outputs.Described({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
+        made = _outputs.ResultDescription({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
                                   pair.made(), [])
         inputs = [one for one in call.regions if one.name in pair.used and not one.is_state]
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
@@ -292,7 +292,7 @@ class PairRecording(Recording):
             why = _outputs.why_not_rebuilt(metadata, self._call.object)
             if why:
                 raise errors.NotRecordable(why)
-            self._second = _Elsewhere(self)
+            self._second = _ShadowCaptures(self)
             try:
                 self.backward = self._tried("backward", given, texts)
                 return self._tried("forward", given, texts), metadata
@@ -312,11 +312,11 @@ class PairRecording(Recording):
         memory = self._memory
         if half == "backward":
             declared = [one for one in self._gradients if one is not None]
-            return _JudgedGradients([_answers.Given(one.name, own, found) for one, own, found in zip(declared, self._own, memory.gradients)])
-        results = [_answers.Given(one.name, answer.detach(), found)
+            return _GradientJudge([_answers.ResultPair(one.name, own, found) for one, own, found in zip(declared, self._own, memory.gradients)])
+        results = [_answers.ResultPair(one.name, answer.detach(), found)
                    for one, answer, found in zip(self._described.outputs, self._described.fresh, memory.results)]
         given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # words of a generator that draws nothing may differ
-        saved = [_answers.Given(f"its saved tensor for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
+        saved = [_answers.ResultPair(f"its saved tensor for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
                  for i in self._first.filled if i not in given_by_nobody]
         return self.judge_of([*results, *saved], None)
 
@@ -332,7 +332,7 @@ class PairRecording(Recording):
                 if chance is Chance.number:
                     self._first.close()
                     self._first = self._captured_here()
-                self._second = _Elsewhere(self)
+                self._second = _ShadowCaptures(self)
         raise AssertionError("unreachable")
 
     def _adopt_half(self, half: str, given: _entry.Declaration, texts: dict[str, str]) -> _entry.Entry:
@@ -355,10 +355,10 @@ class PairRecording(Recording):
         return pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
 
 
-class _JudgedGradients:
+class _GradientJudge:
     """Checks that a captured backward gives the function's own gradients. Its kernels may add in a different order each time."""
 
-    def __init__(self, given: Sequence[_answers.Given]) -> None:
+    def __init__(self, given: Sequence[_answers.ResultPair]) -> None:
         self._given = given
 
     def after_run(self) -> None:
@@ -366,14 +366,14 @@ class _JudgedGradients:
             tolerance = _TOLERANCES.get(own.dtype, _LOW_TOLERANCE)
             largest = float(torch.nan_to_num(own.abs().float(), 0.0, 0.0, 0.0).max()) if own.numel() else 0.0
             if not torch.allclose(found.to(own.dtype), own, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
-                raise _answers.Differs(f"the captured backward gives another {name} than the function itself: they differ by "
+                raise _answers.CaptureDiffers(f"the captured backward gives another {name} than the function itself: they differ by "
                                        f"{float((found - own).abs().float().max()):.3g}, the largest is {largest:.3g}")
 
     def agreement(self) -> str:
         return "within the tolerance of gradients"
 
 
-class _Elsewhere:
+class _ShadowCaptures:
     """Both halves, captured with all tensors on shadows."""
 
     def __init__(self, recording: PairRecording) -> None:

@@ -14,7 +14,7 @@ from warmgraph.torch.replay._regions import Region, storage_key
 
 
 @dataclasses.dataclass(frozen=True)
-class _Copied:
+class _CopiedTensor:
     """A tensor that forward made. `sizes` and `strides` describe the copy in flat memory. Dimensions with stride 0 are copied once, and
     expanded again to the sizes `whole`."""
 
@@ -25,7 +25,7 @@ class _Copied:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Given:
+class _CallTensor:
     """A tensor of the call or its surroundings. Backward reads it in place."""
 
     tensor: torch.Tensor
@@ -96,12 +96,12 @@ class Saver:
             region = self._regions.get(storage_key(own))
             if region is not None:
                 self.used[region.name] = None
-                return _Given(own, own._version, region.name)
+                return _CallTensor(own, own._version, region.name)
             if number in self.of_host:
                 return self._of_host(own, self.of_host[number])
             return self._copied(own)
 
-    def _of_host(self, own: torch.Tensor, index: int) -> _Copied:
+    def _of_host(self, own: torch.Tensor, index: int) -> _CopiedTensor:
         """Saves the seed or the offset of an attention kernel. It is a host tensor in an eager run, but on the device in a capture. If
         nothing is drawn, it was never written there, so zero is saved."""
         flat = self.memory[index]
@@ -109,19 +109,19 @@ class Saver:
             raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(own)}")
         flat.copy_(own.reshape(-1)) if self._draws else flat.zero_()
         self.filled.append(index)
-        return _Copied(index, tuple(own.size()), _contiguous(own.size()), tuple(own.size()))
+        return _CopiedTensor(index, tuple(own.size()), _contiguous(own.size()), tuple(own.size()))
 
     def _unpack(self, saved: Any) -> torch.Tensor:
-        if isinstance(saved, _Given):
+        if isinstance(saved, _CallTensor):
             if saved.tensor._version != saved.version:
                 raise errors.NotRecordable(f"{saved.region} is needed for backward, and was written after it was saved: clone() it before")
             return saved.tensor
-        if isinstance(saved, _Copied):
+        if isinstance(saved, _CopiedTensor):
             flat = self.memory[saved.index]
             return flat.as_strided(saved.sizes, saved.strides, flat.storage_offset()).expand(saved.whole)
         return saved  # type: ignore[no-any-return]
 
-    def _copied(self, own: torch.Tensor) -> _Copied:
+    def _copied(self, own: torch.Tensor) -> _CopiedTensor:
         base = own
         for dimension, (size, stride) in enumerate(zip(own.size(), own.stride())):
             if stride == 0 and size > 1:
@@ -133,7 +133,7 @@ class Saver:
         known = self._seen.get(key)
         index = known[1] if known is not None and not known[0].expired() else self._add(key, own, base, is_dense)
         strides = tuple(base.stride()) if is_dense else _contiguous(base.size())
-        return _Copied(index, tuple(base.size()), strides, tuple(own.size()))
+        return _CopiedTensor(index, tuple(base.size()), strides, tuple(own.size()))
 
     def _add(self, key: Any, own: torch.Tensor, base: torch.Tensor, is_dense: bool) -> int:
         flat = base.as_strided((base.numel(),), (1,), base.storage_offset()) if is_dense else base.reshape(-1)

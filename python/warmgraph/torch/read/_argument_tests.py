@@ -36,7 +36,7 @@ class TestedArguments:
 
 
 class _Writer:
-    def __init__(self, tests: Tests, reached: _installed_code.TorchReached) -> None:
+    def __init__(self, tests: Tests, reached: _installed_code.TorchReachedCode) -> None:
         self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
         self._apart: list[int] = []  # registers of the objects that must all be different objects
@@ -135,7 +135,7 @@ class _Writer:
                 self.found.classes.append(held)
 
 
-def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReached) -> TestedArguments:
+def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached: _installed_code.TorchReachedCode) -> TestedArguments:
     """Writes tests of the arguments. Returns the tested values and their classes, in the order of the walk. Raises NoTests when each call
     must be read."""
     writer = _Writer(tests, reached)

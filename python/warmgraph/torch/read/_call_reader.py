@@ -16,8 +16,8 @@ from warmgraph.torch.read._module_readers import TORCH
 from warmgraph.torch.read._shared_modules import ModulePart, SharedModules
 
 
-def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
-         known: SharedModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReached]:
+def read(reached: _installed_code.TorchReachedCode, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
+         known: SharedModules | None = None, is_tolerant: bool = False) -> tuple[Walker, _installed_code.TorchReachedCode]:
     """Reads a call. Repeats this until reading finds no new code. Returns the walk, and the code that the call may run. known: results of
     other functions' calls. is_tolerant: leaves out values that cannot be compared."""
     now: Any = reached.latest()
@@ -41,7 +41,7 @@ def read(reached: _installed_code.TorchReached, arguments: dict[str, Any], owner
     raise errors.NotRecordable("its arguments or objects changed while they were read: keep other threads from changing them")
 
 
-def read_arguments(reached: _installed_code.TorchReached, arguments: dict[str, Any]) -> Walker:
+def read_arguments(reached: _installed_code.TorchReachedCode, arguments: dict[str, Any]) -> Walker:
     walker = Walker(reached, TORCH)
     walker.arguments(arguments)
     return walker

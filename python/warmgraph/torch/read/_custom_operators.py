@@ -22,7 +22,7 @@ _SIZE_OF_ID = 20
 _TORCH, _PYTHON = (os.path.dirname(str(one.__file__)) + "/" for one in (torch, os))
 
 
-def operators_of(reached: _reached_code.Reached) -> dict[str, Any]:
+def operators_of(reached: _reached_code.ReachedCode) -> dict[str, Any]:
     """The code behind each operator, by name. Operators of torch.library.custom_op and triton_op are objects whose functions are read like
     other functions. For operators registered by torch.library.Library, the functions are not available, so the registering file counts.
     For C++ operators the library's build id counts. A name is reached when the code names both its parts as attributes. Replacements of

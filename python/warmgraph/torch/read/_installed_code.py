@@ -66,7 +66,7 @@ def package_of(module: str | None, file: str | None = None) -> str:
     return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
 
 
-def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
+def values_of(reached: _reached_code.ReachedCode) -> Iterator[Any]:
     """The values in the functions' closures, and the globals that they name."""
     for function, names in zip(reached.functions, reached.globals):
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
@@ -75,7 +75,7 @@ def values_of(reached: _reached_code.Reached) -> Iterator[Any]:
                 yield cell.cell_contents
 
 
-class TorchReached(_reached_code.Reached):
+class TorchReachedCode(_reached_code.ReachedCode):
     """Like Reached, but never follows installed code, even the function's own. For installed classes that a call finds, all methods count."""
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
@@ -106,7 +106,7 @@ class TorchReached(_reached_code.Reached):
                 self._references.append((_identity_checks.Item(kind.__dict__, name), _reached_code._followed(member)))
         return found
 
-    def _copy(self) -> TorchReached:
+    def _copy(self) -> TorchReachedCode:
         other: Any = super()._copy()
         other.packages = dict(self.packages)
         return other  # type: ignore[no-any-return]

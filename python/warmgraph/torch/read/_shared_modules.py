@@ -27,7 +27,7 @@ class ModulePart:
         self.read, self.tensors, self.watched_classes = walker.read, walker.arrays, walker.watched_classes
         self.ids = self.read.keys() | self.tensors.keys()
         self.is_whole = not (walker.found.programs or walker.found.devices)  # whether this part has everything that the walk found
-        self._held = _identity_checks.Held([*self.watched, *self.watched_classes.values()])
+        self._held = _identity_checks.WatchedState([*self.watched, *self.watched_classes.values()])
         self._looks = TensorChecks(one.tensor for one in self.places)
         # Set by _regions.py: (addresses and sizes of the tensors' storages, the regions, their ids). `memory` has the regions' facts.
         self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
@@ -49,9 +49,9 @@ class SharedModules:
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], ModulePart] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with their surroundings, or that could not be read alone
         # By a function's code: the classes that it found, and the code that it reached, if other functions can use that code.
-        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.Around] | None]] = weakref.WeakKeyDictionary()
+        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_reached_code.SurroundingCode] | None]] = weakref.WeakKeyDictionary()
 
-    def met(self, reached: _installed_code.TorchReached) -> dict[type, bool] | None:
+    def met(self, reached: _installed_code.TorchReachedCode) -> dict[type, bool] | None:
         """The classes that the last function with this code found; `reached` will probably find the same. Also lets `reached` use the code
         that this function reached."""
         found = self._met.get(reached.code) if reached.code is not None else None
@@ -62,7 +62,7 @@ class SharedModules:
             self._met[around.code] = classes, None  # the reached code has changed, so the next function reads it again
         return classes
 
-    def note(self, reached: _installed_code.TorchReached, walker: Walker) -> None:
+    def note(self, reached: _installed_code.TorchReachedCode, walker: Walker) -> None:
         """Keeps the walk's classes and code for the next function with the same code. reached: includes the walk's findings."""
         code = reached.code
         if code is None:

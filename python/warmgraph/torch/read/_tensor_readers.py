@@ -26,7 +26,7 @@ TORCH.of_process.append(lambda kind, name, value: name.startswith("prev") and ki
 
 
 @dataclasses.dataclass(slots=True, eq=False)  # not frozen, because making a frozen object takes three times as long
-class Place:
+class TensorPlace:
     """A tensor and where it was found. An instance is never modified. `via`: "argument", "self" (the method's object), or "elsewhere" (a
     closure, a global)."""
 
@@ -93,7 +93,7 @@ def read_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
     text, is_of_device = _tensors.read(tensor, may_be_hosts=via != "argument")
     if is_of_device:
         walker.found.facts[path] = f"tensor {text}"
-        walker.places.append(Place(path, tensor, via))
+        walker.places.append(TensorPlace(path, tensor, via))
     elif text:
         raise errors.NotRecordable(f"{path} {text}")
     else:

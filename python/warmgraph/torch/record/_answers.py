@@ -28,8 +28,8 @@ class Start:
         self._copies: dict[int, Any] = {}
         self._left: dict[int, Any] = {}  # copies of the memory after the answer
         self.problem = ""  # why a copy could not be made
-        self.asked = _operators.Asked()
-        self.reads = _constants.Reads(self.asked)
+        self.asked = _operators.OperatorTexts()
+        self.reads = _constants.HostReads(self.asked)
 
     def keep(self, region: Region) -> None:
         """Copies the region's current memory, unless there is a copy already."""
@@ -111,11 +111,11 @@ def _copy_of(storage: Any) -> Any:
     return storage.clone()
 
 
-class Differs(errors.NotRecordable):
+class CaptureDiffers(errors.NotRecordable):
     """The function behaves differently under capture."""
 
 
-class Given(NamedTuple):
+class ResultPair(NamedTuple):
     """A result. `answer`: the function's value; `found`: the tensor that each run of the graph writes."""
 
     name: str
@@ -123,10 +123,10 @@ class Given(NamedTuple):
     found: torch.Tensor
 
 
-class Judged:
+class AnswerJudge:
     """Compares the runs of a captured graph with the answer. Each run starts from the memory contents that the answer started from."""
 
-    def __init__(self, given: Sequence[Given], difference: Callable[[], str] | None) -> None:
+    def __init__(self, given: Sequence[ResultPair], difference: Callable[[], str] | None) -> None:
         """difference: describes how the capture's operators differ from the answer's, or returns "" when they are the same. None: the
         operators are not known."""
         self._difference = difference
@@ -160,10 +160,10 @@ class Judged:
                 return "within its spread"
             if self._difference is not None and self._difference() == "" and all(map(_is_within_rounding, self._apart)):
                 return "within rounding"
-        raise Differs(_text(self._apart[0], self._difference() if self._difference is not None else ""))
+        raise CaptureDiffers(_text(self._apart[0], self._difference() if self._difference is not None else ""))
 
 
-def _text(one: Given, difference: str) -> str:
+def _text(one: ResultPair, difference: str) -> str:
     answer, found = _flat(one.answer), _flat(one.found.to(one.answer.device))
     different = (_wide(answer) != _wide(found)).nonzero()
     at = int(different[0]) if len(different) else 0
@@ -206,7 +206,7 @@ def _has_same_specials(one: torch.Tensor, other: torch.Tensor) -> bool:
         and torch.equal(one.isfinite(), other.isfinite())
 
 
-def _is_within_rounding(one: Given) -> bool:
+def _is_within_rounding(one: ResultPair) -> bool:
     tolerance = _ROUNDING.get(one.answer.dtype)
     answer, found = _wide(_flat(one.answer)), _wide(_flat(one.found.to(one.answer.device)))
     return tolerance is not None and _has_same_specials(answer, found) and _largest(answer - found) <= tolerance * _largest(answer)
@@ -228,7 +228,7 @@ def _departure(candidate: torch.Tensor, others: Sequence[torch.Tensor], eps: flo
     return _Departure(int((beyond > 0).sum()), float(beyond.max()) if beyond.numel() else 0.0)
 
 
-def _is_near(one: Given, outcomes: Sequence[torch.Tensor]) -> bool:
+def _is_near(one: ResultPair, outcomes: Sequence[torch.Tensor]) -> bool:
     """Whether the answer is close to the envelope of the graph's runs. Compared with the run that leaves the envelope of the other runs
     most, it may have twice as many elements outside, at twice the distance (for the rule see capture/src/verify/spread.hpp: of nine
     equal runs, each is equally often the farthest)."""

@@ -19,20 +19,20 @@ _DEEPEST = 3  # the deepest nesting of containers in which tensors count as inpu
 
 
 @dataclasses.dataclass(frozen=True)
-class Spots:
+class CodePositions:
     """The position of the calling code: each frame with its current instruction, innermost first."""
 
     frames: tuple[tuple[types.FrameType, int], ...]
 
 
-def calling() -> Spots:
+def calling() -> CodePositions:
     """The current position, without PyTorch's and this package's frames."""
     found, frame = [], sys._getframe(1)
     while frame is not None:
         if _package(frame) not in _NOT_CALLERS:
             found.append((frame, frame.f_lasti))
         frame = frame.f_back  # type: ignore[assignment]
-    return Spots(tuple(found))
+    return CodePositions(tuple(found))
 
 
 def is_ours(frame: types.FrameType) -> bool:
@@ -43,7 +43,7 @@ def _package(frame: types.FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict[str, Any]]:
+def variables_between(began: CodePositions, ended: CodePositions) -> tuple[types.FrameType, dict[str, Any]]:
     """Returns (the innermost frame that named a variable between the two positions, its variables by name). Raises NotRecordable when no
     frame named a variable."""
     first = {id(frame): at for frame, at in began.frames}

@@ -165,7 +165,7 @@ def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, envir
     return ""
 
 
-class _How(enum.Enum):
+class _Comparison(enum.Enum):
     """How a value is compared."""
 
     read = "its facts"
@@ -182,12 +182,12 @@ class _Reader:
         for path, value in walker.objects.items():
             self._paths.setdefault(id(value), []).append(path)
         self._scope = {**_helpers(), "L": frame.locals, "G": frame.globals}
-        self._known: dict[str, tuple[_How | None, Any]] = {}
+        self._known: dict[str, tuple[_Comparison | None, Any]] = {}
 
     def compares(self, source: Any) -> bool:
         return type(source).__name__ in _OF_THE_TRACE or self._look(source)[0] is not None
 
-    def _look(self, source: Any) -> tuple[_How | None, Any]:
+    def _look(self, source: Any) -> tuple[_Comparison | None, Any]:
         """Returns how the value of a source is compared, and the value."""
         name = _name(source)
         if name not in self._known:
@@ -195,10 +195,10 @@ class _Reader:
             self._known[name] = self._how(source, value), value
         return self._known[name]
 
-    def _how(self, source: Any, value: Any) -> _How | None:
+    def _how(self, source: Any, value: Any) -> _Comparison | None:
         kind, base = type(source).__name__, getattr(source, "base", None)
         if kind in _OF_THE_TRACE:
-            return _How.read
+            return _Comparison.read
         if isinstance(value, _CODE) and not self._is_code_compared(value):
             return None
         if base is None:
@@ -208,74 +208,74 @@ class _Reader:
             how, around = self._look(base.base)
         return self._how_part(how, around, _key(source), value) if how is not None else None
 
-    def _how_root(self, source: Any, value: Any) -> _How | None:
+    def _how_root(self, source: Any, value: Any) -> _Comparison | None:
         if type(source).__name__ == "LocalSource":
-            return _How.read  # a local variable is an argument, the method's object, or in the closure, and all of these are read
+            return _Comparison.read  # a local variable is an argument, the method's object, or in the closure, and all of these are read
         if isinstance(value, types.ModuleType):  # a module is a global, or Dynamo has imported it
-            return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
+            return _Comparison.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _Comparison.read
         name = getattr(source, "global_name", None)
         if name is None:
             return None
         if name.startswith("__builtins_dict__") or name.startswith("___unnamed_scope") and _is_of_named_tuple(value):
-            return _How.library
+            return _Comparison.library
         return self._how_global(self._frame.globals, name, value)
 
-    def _how_global(self, around: dict[str, Any], name: str, value: Any) -> _How | None:
+    def _how_global(self, around: dict[str, Any], name: str, value: Any) -> _Comparison | None:
         """How a value in a module is compared."""
         if self._is_library(around.get("__name__"), around.get("__file__")):
             return self._how_in_library(value)
         named = any(function.__globals__ is around and name in names for function, names in zip(self._reached.functions, self._reached.globals))
-        return _How.read if named or self._is_fact(sys.modules.get(str(around.get("__name__"))), name) else None
+        return _Comparison.read if named or self._is_fact(sys.modules.get(str(around.get("__name__"))), name) else None
 
-    def _how_in_library(self, value: Any) -> _How | None:
+    def _how_in_library(self, value: Any) -> _Comparison | None:
         """How a value in an installed package is compared: by the package's version, unless other code put the value there."""
         if id(value) in self._paths and not isinstance(value, _PLAIN):
-            return _How.read
+            return _Comparison.read
         if isinstance(value, torch.Tensor) or not isinstance(value, (*_PLAIN, *_CODE, *_CONTAINERS, types.ModuleType)) and value is not _ABSENT \
                 and not self._is_library(type(value).__module__, None):
             return None
-        return _How.library
+        return _Comparison.library
 
-    def _how_part(self, how: _How, around: Any, key: Any, value: Any) -> _How | None:
+    def _how_part(self, how: _Comparison, around: Any, key: Any, value: Any) -> _Comparison | None:
         if isinstance(around, types.ModuleType):
             return self._how_global(vars(around), key, value) if isinstance(key, str) else how
         if around is getattr(os.environ, "_data", os.environ) and isinstance(key, (str, bytes)):
-            return _How.read if key in self._environment else None
-        if how is _How.library:
+            return _Comparison.read if key in self._environment else None
+        if how is _Comparison.library:
             return self._how_in_library(value)
         if isinstance(around, type):
             return self._how_in_class(around, key, value)
         if isinstance(around, types.FunctionType):  # the value is in the function's closure or among its defaults
             library = self._is_library(around.__module__, around.__code__.co_filename)
-            return self._how_in_library(value) if library and id(around) not in self._followed() else _How.read
+            return self._how_in_library(value) if library and id(around) not in self._followed() else _Comparison.read
         if around is _ABSENT or not isinstance(key, str) or isinstance(around, (*_PLAIN, *_CONTAINERS)) and not hasattr(around, "__dict__"):
-            return _How.read  # the walk compares all items and properties of such values
+            return _Comparison.read  # the walk compares all items and properties of such values
         return self._how_attribute(around, key, value)
 
-    def _how_attribute(self, around: Any, name: str, value: Any) -> _How | None:
+    def _how_attribute(self, around: Any, name: str, value: Any) -> _Comparison | None:
         if name in ("__dict__", "__class__", "__func__", "__self__") or self._is_fact(around, name):
-            return _How.read
+            return _Comparison.read
         if isinstance(around, (dict, list, tuple, torch.Tensor)) and name not in getattr(around, "__dict__", ()):
-            return _How.read  # the value is an item, found by its key
+            return _Comparison.read  # the value is an item, found by its key
         if isinstance(around, torch.nn.Module):
             held = (around._parameters, around._buffers, around._modules)
             if name in _modules.OF_EVERY_MODULE or name == "training" or any(name in one for one in held):
-                return _How.read
+                return _Comparison.read
             if isinstance(around.__dict__.get(name), _plain_values.KINDS):
-                return _How.read
+                return _Comparison.read
         if value is _ABSENT or name not in getattr(around, "__dict__", {}):
             return self._how_in_class(type(around), name, value)
         return None
 
-    def _how_in_class(self, kind: type, name: Any, value: Any) -> _How | None:
+    def _how_in_class(self, kind: type, name: Any, value: Any) -> _Comparison | None:
         """How a value in a class is compared. All objects of the class share the value, or it does not exist."""
         if isinstance(value, _CODE) or not isinstance(name, str) or name.startswith("__"):
-            return _How.read  # the class's code is compared
+            return _Comparison.read  # the class's code is compared
         owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
         if self._is_library(owner.__module__, None):
             return self._how_in_library(value)
         is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_plain_values.KINDS, list, tuple, dict))
-        return _How.read if is_plain_of_module or name in self._reached.names else None
+        return _Comparison.read if is_plain_of_module or name in self._reached.names else None
 
     def _is_fact(self, around: Any, name: str) -> bool:
         facts = self._walker.found.facts

@@ -17,10 +17,10 @@ _READ = torch.ops.aten._local_scalar_dense.default  # the operator behind item()
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 
 
-class Reads:
+class HostReads:
     """The numbers that the host read during the answer. The key is the number of operators before."""
 
-    def __init__(self, asked: _operators.Asked) -> None:
+    def __init__(self, asked: _operators.OperatorTexts) -> None:
         self.asked = asked  # the operators of the same answer
         self.values: dict[int, Any] = {}
 
@@ -32,12 +32,12 @@ class Reads:
         return result
 
 
-class Heard:
+class ConstantTracker:
     """Runs the operators of a capture. When the host reads a number from a constant tensor, returns the number that the answer read. A
     tensor is constant if PyTorch's own operators computed it from constants only. Other enqueued work (a Triton kernel, a library) may
     write anywhere: after such work no tensor counts as constant."""
 
-    def __init__(self, reads: Reads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
+    def __init__(self, reads: HostReads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
         """enqueued: returns a value that changes when the capturing stream gets more work."""
         self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
         self._number, self._is_same = 0, reads.asked.is_whole  # _is_same: the capture requested the same operators as the answer so far

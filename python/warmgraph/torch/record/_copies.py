@@ -11,7 +11,7 @@ import torch
 
 from warmgraph import errors
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.read._tensor_readers import Place
+from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.replay import _moved_tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
@@ -31,7 +31,7 @@ def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
 class MovedTensors:
     """The tensors of all places, on other storages. `of(tensor)` returns the tensor that replaces the original one."""
 
-    def __init__(self, places: Sequence[Place], storages: dict[int, Any]) -> None:
+    def __init__(self, places: Sequence[TensorPlace], storages: dict[int, Any]) -> None:
         self._leaves: dict[int, torch.Tensor] = {}
         self._keep = list(places)
         for place in places:
@@ -46,7 +46,7 @@ class MovedTensors:
         return dict(self._leaves)
 
     def region(self, region: Region) -> Region:
-        places = [Place(place.path, self.of(place.tensor), place.via) for place in region.places]
+        places = [TensorPlace(place.path, self.of(place.tensor), place.via) for place in region.places]
         return dataclasses.replace(region, places=places)
 
 

@@ -25,7 +25,7 @@ _ITSELF = torch.Tensor.__torch_dispatch__  # this function belongs to subclasses
 _IS_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
-class Shown(TorchDispatchMode):
+class OperatorMode(TorchDispatchMode):
     """Shows each operator to observers before it runs. An observer's exception replaces the operator. A higher-order operator (flex_attention,
     torch.cond)
     is shown as a whole, and runs normally."""
@@ -56,7 +56,7 @@ class Shown(TorchDispatchMode):
         return self._run(func, args, named)
 
 
-class _ShownBesideDynamo(Shown):
+class _OperatorModeBesideDynamo(OperatorMode):
     """The same after Dynamo was imported. A layer that Dynamo decided not to compile then runs with Dynamo's frame evaluation, which must
     not compile this mode."""
 
@@ -64,7 +64,7 @@ class _ShownBesideDynamo(Shown):
     def _should_skip_dynamo(cls) -> bool:
         return True
 
-    __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks this name up in the class itself
+    __torch_dispatch__ = OperatorMode.__torch_dispatch__  # PyTorch looks this name up in the class itself
 
 
 def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -75,7 +75,7 @@ def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def shown_to(*shows: Show, run: Run = as_it_is) -> Any:
     """A context in which the observers see each operator of this thread, and `run` runs it. Compiled functions would be compiled again
     inside this context."""
-    return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows, run)
+    return (_OperatorModeBesideDynamo if "torch._dynamo" in sys.modules else OperatorMode)(shows, run)
 
 
 def compiled_graphs() -> int:
@@ -95,7 +95,7 @@ def tensors_in(values: Iterator[Any] | Sequence[Any]) -> Iterator[torch.Tensor]:
 # --- Requested operators
 
 
-class Asked:
+class OperatorTexts:
     """The list of requested operators, as texts with their attributes. Two runs with the same list requested the same kernels."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Asked:
         if len(self.texts) < _MOST_ASKED:
             self.texts.append(text_of(func, args, kwargs))
 
-    def difference(self, other: Asked) -> str:
+    def difference(self, other: OperatorTexts) -> str:
         """Describes the first operator that differs in `other`; "" when all are equal."""
         for number, (was, now) in enumerate(zip(self.texts, other.texts)):
             if was != now:

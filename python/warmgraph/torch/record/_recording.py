@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 lock = threading.RLock()  # allows one recording at a time, because captures, generators and swapped tensors belong to the process
 
 
-class Written(Exception):
+class CaptureWritten(Exception):
     """The folder had no capture of another process, so this process's capture was written for the next process. `graph`: the capture, whose
     replays write `result`; None when PyTorch must capture again with the caller's random numbers."""
 
@@ -34,7 +34,7 @@ class Written(Exception):
         self.graph, self.result = graph, result
 
 
-class NextTime(Exception):
+class RecordNextTime(Exception):
     """Record the next call instead: this answer made an object that exists from now on, or showed memory that must be copied before the call."""
 
 
@@ -52,7 +52,7 @@ def chance_of(refusal: errors.NotRecordable) -> Chance | None:
     return Chance.neighbours if "moved by different distances" in text else None
 
 
-class Recorded(Protocol):
+class RecordableFunction(Protocol):
     """The functions that a recording needs from the recorded function (_torch_function.TorchFunction)."""
 
     captures: str | None
@@ -71,7 +71,7 @@ class Recorded(Protocol):
 class Recording:
     """Answers and records one call."""
 
-    def __init__(self, function: Recorded, wrapped: CachedFunction, call: TorchCall) -> None:
+    def __init__(self, function: RecordableFunction, wrapped: CachedFunction, call: TorchCall) -> None:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
         self._draws = 0
@@ -102,7 +102,7 @@ class Recording:
         left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
         for place, before in zip(self._call.places, versions):
             if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
-                raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which the call itself did not write")
+                raise _answers.CaptureDiffers(f"the function behaves differently under capture: it writes {place.path}, which the call itself did not write")
 
     def _notice(self) -> None:
         """Notes which memory the answer wrote, and how many random numbers it drew."""
@@ -128,7 +128,7 @@ class Recording:
         missing = [one.name for one in regions if one.is_written and not self._start.has(one) and any(id(place.tensor) in counted for place in one.places)]
         if missing:
             self._function.writes.update(missing)
-            raise NextTime(f"it writes {missing[0]}, whose previous contents are saved from the next call on: that call is recorded")
+            raise RecordNextTime(f"it writes {missing[0]}, whose previous contents are saved from the next call on: that call is recorded")
         self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
@@ -151,7 +151,7 @@ class Recording:
         not capture, as in the answer. The new capture is compared with the answer as before."""
         try:
             return adopt()
-        except _answers.Differs as differs:
+        except _answers.CaptureDiffers as differs:
             if not self._has_asked:
                 raise
             _log.info("'%s' is captured again, with the capture hidden from it: %s", self._wrapped._name(), differs)
@@ -162,7 +162,7 @@ class Recording:
                 _log.info("the second attempt to capture '%s' failed: %s", self._wrapped._name(), error)
                 raise differs from None
 
-    def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
+    def _adopted_within(self, given: _entry.Declaration, described: _outputs.ResultDescription, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         call = self._call
         first = FirstCapture(self, described)
@@ -189,15 +189,15 @@ class Recording:
             torch.cuda.synchronize(call.device)
         raise AssertionError("unreachable")
 
-    def _judge(self, first: FirstCapture) -> _answers.Judged | None:
+    def _judge(self, first: FirstCapture) -> _answers.AnswerJudge | None:
         """The judge of the capture: it must give the answer's results from the answer's start."""
-        results = [_answers.Given(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
+        results = [_answers.ResultPair(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
         return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
 
-    def judge_of(self, results: Sequence[_answers.Given], difference: Callable[[], str] | None) -> _answers.Judged:
+    def judge_of(self, results: Sequence[_answers.ResultPair], difference: Callable[[], str] | None) -> _answers.AnswerJudge:
         """A judge for `results` and for the memory that the answer wrote in place, which `results` does not have."""
-        given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
-        return _answers.Judged([one for one in given if one.answer.numel()], difference)
+        given = [*results, *(_answers.ResultPair(path, was, now) for path, was, now in self._start.left())]
+        return _answers.AnswerJudge([one for one in given if one.answer.numel()], difference)
 
     def _difference(self, first: FirstCapture) -> str:
         return self._start.asked.difference(first.asked)
@@ -225,9 +225,9 @@ class Recording:
             _log.warning("the capture of '%s' is not written for other processes: %s", given.name, error)
             return None
         if metadata.draws:
-            raise Written(folder, None, None)
+            raise CaptureWritten(folder, None, None)
         first.is_given_away = True
-        raise Written(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
+        raise CaptureWritten(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
 
     def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture) -> None:
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
@@ -255,8 +255,8 @@ class Recording:
 
     # --- Capturing
 
-    def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
-                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
+    def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.ResultDescription, outputs: Sequence[torch.Tensor],
+                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.OperatorTexts | None = None) -> _capture.Capture:
         """Captures the function, and copies of its results into the outputs. asked: receives the operators that the function requests."""
         def work() -> None:
             with torch.no_grad():
@@ -264,7 +264,7 @@ class Recording:
                     result = self._function.run(self._wrapped, owner, arguments)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
-                    raise _answers.Differs(f"it returns something else at its second call: {now.tree}, but {described.tree} at the first")
+                    raise _answers.CaptureDiffers(f"it returns something else at its second call: {now.tree}, but {described.tree} at the first")
                 for output, fresh in zip(outputs, now.fresh):
                     if fresh.numel():
                         output.copy_(fresh)
@@ -276,7 +276,7 @@ class Recording:
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        run = _constants.Heard(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
+        run = _constants.ConstantTracker(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
         return _operators.shown_to(*_capture.watch(device), *shows, run=run)
 
     def _watched(self, work: Callable[[], None]) -> None:
@@ -302,7 +302,7 @@ class Recording:
             captured.close()
             if self._is_shown:  # operators are shown, so PyTorch compiles nothing, and the check is not needed
                 self._function.is_shown_none = True
-                raise NextTime("PyTorch compiles a function that it calls: its operators are not watched from the next call on, and that call is recorded")
+                raise RecordNextTime("PyTorch compiles a function that it calls: its operators are not watched from the next call on, and that call is recorded")
             raise errors.NotRecordable("PyTorch compiled it again during the capture, because a value that it depends on changed "
                                        "(TORCH_LOGS=recompiles says which)")
         return captured
@@ -311,10 +311,10 @@ class Recording:
 class FirstCapture:
     """The capture on the caller's memory."""
 
-    def __init__(self, recording: Recording, described: _outputs.Described) -> None:
+    def __init__(self, recording: Recording, described: _outputs.ResultDescription) -> None:
         call = recording._call
         self.described, self.outputs = described, [one.made(call.device) for one in described.outputs]
-        self.asked = _operators.Asked()
+        self.asked = _operators.OperatorTexts()
         versions = [version_of(place.tensor) for place in call.places]
         self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions, self.asked)
         try:
@@ -334,7 +334,7 @@ class FirstCapture:
 class SecondCapture:
     """The capture on other memory: a copy of module and arguments, with each storage on a shadow."""
 
-    def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, recording: Recording, described: _outputs.ResultDescription, outputs: Sequence[torch.Tensor]) -> None:
         call = recording._call
         storages = list({int(one.storage.data_ptr()): one.storage for one in call.regions}.items())
         ranges = [(pointer, storage.nbytes()) for pointer, storage in storages]
@@ -346,7 +346,7 @@ class SecondCapture:
             self._shadows.close()
             raise
 
-    def _capture(self, recording: Recording, described: _outputs.Described, pointers: list[int]) -> None:
+    def _capture(self, recording: Recording, described: _outputs.ResultDescription, pointers: list[int]) -> None:
         call, function = recording._call, recording._function
         shadows = dict(zip(pointers, self._shadows.storages))
         moved = _copies.MovedTensors(call.places, shadows)
@@ -378,8 +378,8 @@ def _names_and_sizes(full: _entry.Declaration) -> tuple[list[str], list[int]]:
     return [one.name for one in declared], [one.nbytes for one in declared]
 
 
-def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.Captured:
-    return _entry.Captured(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks())
+def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.CapturedGraph:
+    return _entry.CapturedGraph(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks())
 
 
 def _extent(output: _outputs.Output) -> int:

@@ -19,7 +19,7 @@ def is_possible() -> bool:
     return all(hasattr(torch._C, name) for name in _NEEDED)
 
 
-class Loan:
+class BorrowedResults:
     """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call gets new tensors over
     it, in storages that own nothing; marking such a storage as stale marks all its views. Take `lock` around a launch
     and lend(), so that two threads' results are not mixed up."""

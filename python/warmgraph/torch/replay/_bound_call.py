@@ -20,7 +20,7 @@ class TorchVariant:
     function: _entry.Entry
     metadata: _outputs.Metadata
     words: torch.Tensor | None  # the generator's seed and offset, if the function draws random numbers
-    loan: _borrowed_results.Loan | None = None  # the memory of its results, if they are borrowed
+    borrowed: _borrowed_results.BorrowedResults | None = None  # the memory of its results, if they are borrowed
 
 
 class BoundCall:
@@ -30,9 +30,9 @@ class BoundCall:
         """states: the current addresses of the call's states, if the caller has just read them."""
         self._call: TorchCall | None = call
         self.variant, self.device = variant, call.device
-        self.loan = variant.loan
-        if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
-            self.loan = None
+        self.borrowed = variant.borrowed
+        if self.borrowed is not None and self.borrowed.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
+            self.borrowed = None
         self.outputs = self._memory()
         self._results = self.outputs
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, original) for each input that was copied
@@ -42,7 +42,7 @@ class BoundCall:
 
     def _memory(self) -> list[torch.Tensor]:
         """The memory of the outputs."""
-        return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
+        return self.borrowed.memory() if self.borrowed is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
 
     def launch(self) -> None:
         """Launches in the current stream."""
@@ -50,11 +50,11 @@ class BoundCall:
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
-        with self.loan.lock if self.loan is not None else contextlib.nullcontext():
+        with self.borrowed.lock if self.borrowed is not None else contextlib.nullcontext():
             _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
                                 lambda stream: variant.function(stream, self.pointers, self.states))
-            if self.loan is not None:
-                self._results = self.loan.lend()
+            if self.borrowed is not None:
+                self._results = self.borrowed.lend()
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)

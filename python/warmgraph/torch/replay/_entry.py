@@ -153,7 +153,7 @@ def found(cache: Cache, device: Device, given: Declaration) -> str | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Captured:
+class CapturedGraph:
     """A captured graph and its memory. `regions` and `scratch` have (name, pointer, bytes)."""
 
     native: int
@@ -162,7 +162,7 @@ class Captured:
     free_blocks: Sequence[tuple[int, int]]
 
 
-def _raw_capture(one: Captured) -> tuple[Any, Any]:
+def _raw_capture(one: CapturedGraph) -> tuple[Any, Any]:
     regions = [_c.wg_named_memory(name.encode(), pointer, nbytes) for name, pointer, nbytes in one.regions]
     scratch = [_c.wg_named_memory(name.encode(), pointer, nbytes) for name, pointer, nbytes in one.scratch]
     blocks = [memory(pointer, nbytes) for pointer, nbytes in one.free_blocks]
@@ -188,7 +188,7 @@ class Judge(Protocol):
 _ANSWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
 
 
-class _Asked:
+class _JudgeCallback:
     """Implements wg_adoption.answer with a judge. `raised`: the exception that the judge raised."""
 
     def __init__(self, judge: Judge) -> None:
@@ -211,7 +211,7 @@ class _Asked:
         return status
 
 
-def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None = None) -> tuple[Any, list[Any]]:
+def _raw_adoption(first: CapturedGraph, second: CapturedGraph | str, asked: _JudgeCallback | None = None) -> tuple[Any, list[Any]]:
     raw, kept = _raw_capture(first)
     adoption, keep = _c.wg_adoption(size=ctypes.sizeof(_c.wg_adoption), first=ctypes.pointer(raw)), [raw, kept]
     if isinstance(second, str):
@@ -225,7 +225,7 @@ def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None 
     return adoption, keep
 
 
-def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
+def write_capture(cache: Cache, device: Device, given: Declaration, captured: CapturedGraph, folder: str) -> None:
     """Writes a capture, with which another process can prove its own. REQUIRES: the cache has no function of this name."""
     (raw, keep), (adoption, kept) = raw_spec(given), _raw_adoption(captured, folder)
     library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
@@ -254,7 +254,7 @@ class Entry(Handle):
 
     _what = "function"
 
-    def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
+    def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[CapturedGraph, CapturedGraph | str] | None,
                  destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
         """captures: with None the entry is loaded; otherwise it is made from the two captures, and a folder as the second one has the
         capture of another process. judge: compares the graph with the function's results; None: no comparison."""
@@ -263,7 +263,7 @@ class Entry(Handle):
         if captures is None:
             pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:
-            asked = _Asked(judge) if judge is not None else None
+            asked = _JudgeCallback(judge) if judge is not None else None
             adoption, kept = _raw_adoption(*captures, asked)
             if given.part is not None:
                 recording, half = given.part

@@ -7,13 +7,13 @@ import os
 import threading
 
 
-class _Later:
+class _DeferredCollection:
     """Collection is off inside `with later:`, and on again inside `with later.not_now:`, which surrounds the caller's code. If the program
     has disabled collection, it stays disabled."""
 
     def __init__(self) -> None:
         self._lock, self._depth, self._was_enabled = threading.Lock(), 0, False
-        self.not_now = _NotNow(self)
+        self.not_now = _CollectionAllowed(self)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -40,8 +40,8 @@ class _Later:
                 (gc.enable if is_on else gc.disable)()
 
 
-class _NotNow:
-    def __init__(self, later: _Later) -> None:
+class _CollectionAllowed:
+    def __init__(self, later: _DeferredCollection) -> None:
         self._later = later
 
     def __enter__(self) -> None:
@@ -51,5 +51,5 @@ class _NotNow:
         self._later.switch(False)
 
 
-later = _Later()
+later = _DeferredCollection()
 os.register_at_fork(after_in_child=later.after_fork)

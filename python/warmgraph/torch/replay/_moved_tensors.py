@@ -14,7 +14,7 @@ _readers: dict[int, int] = {}  # by thread: how many calls of enter() have not b
 _movers: list[int] = []  # threads that moved tensors, or wait to. Calls write `_readers` before they read this; movers do the reverse
 
 
-class _Using:
+class _TensorUse:
     """The context of a call: no other thread moves tensors inside it. Calls of several threads may run at the same time. It does nothing in
     the thread that has moved tensors."""
 
@@ -61,7 +61,7 @@ def _set_moved(*threads: int) -> None:
     moves.value += 1
 
 
-using = _Using()
+using = _TensorUse()
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ class Output:
 
 
 @dataclasses.dataclass
-class Described:
+class ResultDescription:
     """The structure of a result. `fresh`: the tensors for which `outputs` has an element, in the same order."""
 
     tree: Any
@@ -42,7 +42,7 @@ class Described:
     fresh: list[torch.Tensor]
 
 
-class _Describer:
+class _ResultReader:
     def __init__(self, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool) -> None:
         self._takes_parts = takes_parts
         self._paths = {id(value): path for path, value in reversed(objects.items()) if not isinstance(value, (*_PLAIN, type, tuple))}
@@ -147,18 +147,18 @@ def _class_name(path: str, value: Any) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
+def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> ResultDescription:
     """Describes a result. Raises NotRecordable, which names the value, if a replay cannot return a value. takes_parts: a view of an earlier
     result gets no output of its own."""
-    describer = _Describer(objects, regions, takes_parts)
+    describer = _ResultReader(objects, regions, takes_parts)
     tree = describer.tree("result", value)
-    return Described(tree, describer.outputs, describer.fresh)
+    return ResultDescription(tree, describer.outputs, describer.fresh)
 
 
 # --- Metadata
 
 
-def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
+def to_text(described: ResultDescription, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
     """The text that an entry stores as its metadata. `objects`: the objects in the surroundings, by path. The members for aliases and
     contents are for processes without PyTorch (core/serving/_entry_metadata.py); older entries lack these members."""
     return json.dumps({

@@ -16,7 +16,7 @@ _MOST_ITEMS = 32  # the most items of a container that are checked
 _VALUES = (bool, str, type(None))  # such a value often chooses between branches of a function; a number is as often only a counter
 
 
-class GivenUp:
+class RefusedCalls:
     """The state for one object of a function that is given up. Several threads may call it at the same time."""
 
     def __init__(self, run: Callable[..., Any], code: Callable[[], Any], noted: Callable[[], None], keeps_grad: bool) -> None:

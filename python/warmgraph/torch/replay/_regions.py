@@ -11,7 +11,7 @@ import torch
 from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.read._shared_modules import ModulePart
-from warmgraph.torch.read._tensor_readers import Place
+from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.replay import _entry
 
 MEMORY = "memory."  # the names of facts about regions begin with this
@@ -36,7 +36,7 @@ class Region:
     dtype: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...] | None
-    places: list[Place]
+    places: list[TensorPlace]
     made_at: int
     is_written: bool = True
     is_storage: bool = False  # whether a single tensor covers the whole storage
@@ -75,7 +75,7 @@ def storage_key(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 
-def regions_of(places: Sequence[Place]) -> list[Region]:
+def regions_of(places: Sequence[TensorPlace]) -> list[Region]:
     """The regions of the places: first the inputs, then the states, each in the order of the places. Empty tensors have no region."""
     groups: _Groups = {}
     _group(groups, places)
@@ -106,10 +106,10 @@ def regions_of_walk(walker: Walker) -> list[Region]:
     return _inputs_first(found)
 
 
-_Groups = dict[int, tuple[Any, list[Place]]]  # by address: (the storage, the places of tensors in it)
+_Groups = dict[int, tuple[Any, list[TensorPlace]]]  # by address: (the storage, the places of tensors in it)
 
 
-def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
+def _group(groups: _Groups, places: Sequence[TensorPlace]) -> list[int]:
     """Groups the places by storage. Returns the addresses of the storages that were not in `groups`."""
     new = []
     for place in places:
@@ -140,7 +140,7 @@ def _inputs_first(found: list[Region]) -> list[Region]:
     return [one for one in found if not one.is_state] + [one for one in found if one.is_state]
 
 
-def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Region:
+def _region(names: set[str], base: int, storage: Any, group: list[TensorPlace]) -> Region:
     state = group[0] if group[0].via != "argument" else next((place for place in group if place.via != "argument"), None)
     whole = storage.nbytes()
     if state is not None:
@@ -156,7 +156,7 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
     return Region(_name(names, group[0].path), False, whole, first, last - first, dtype, (count,), None, group, base + first)
 
 
-def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
+def _of_storage(name: str, group: list[TensorPlace], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
     own = _tensors.own_type(tensor.dtype)
     if len(group) == 1 and own and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.dim() <= _tensors.MOST_DIMENSIONS:
         return Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base, is_storage=True)  # the usual case
@@ -164,7 +164,7 @@ def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int
     return Region(name, True, nbytes, 0, nbytes, short, (count,), None, group, base)
 
 
-def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
+def _flat(group: list[TensorPlace], nbytes: int) -> tuple[str, int]:
     kinds = {place.tensor.dtype for place in group}
     return _tensors.flat_type(kinds.pop() if len(kinds) == 1 else torch.uint8, nbytes)
 

@@ -30,15 +30,15 @@ class SteadyTorchCall:
     def __init__(self, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
         framework = _native_tensors.framework()
-        if framework is None or bound._staged or bound.loan is not variant.loan or not _defaults_are_fixed(args, kwargs, signature):
+        if framework is None or bound._staged or bound.borrowed is not variant.borrowed or not _defaults_are_fixed(args, kwargs, signature):
             raise NotSteady
         self._device, self._entry = call.device, variant.function
-        self._words, self._draws, self._loan = variant.words, variant.metadata.draws, bound.loan
+        self._words, self._draws, self._borrowed = variant.words, variant.metadata.draws, bound.borrowed
         bound_states = self._entry.bound_states
         if bound_states != bound.states:  # in the meantime another thread has bound the entry to the memory of another object
             raise NotSteady
         self._args = self._entry.own_args()
-        tests, is_plain = Tests(), self._words is None and self._loan is None
+        tests, is_plain = Tests(), self._words is None and self._borrowed is None
         self._asks_stream = is_plain and torch.cuda.is_initialized()
         attributes = [*outside(tests, self._asks_stream), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
                       (self._entry, "_pointer"), (self._entry, "bound_states")]
@@ -50,7 +50,7 @@ class SteadyTorchCall:
         always = _native_snapshots.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
         result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
-        lent = self._loan.ranges() if self._loan is not None else []
+        lent = self._borrowed.ranges() if self._borrowed is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
                                         _entry.FLAT, framework, self._launch() if is_plain else None, result, _moved_tensors.moves,
@@ -65,7 +65,7 @@ class SteadyTorchCall:
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Replays a call that draws random numbers or borrows its results."""
-        with _moved_tensors.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
+        with _moved_tensors.using, self._borrowed.lock if self._borrowed is not None else contextlib.nullcontext(), self._entry.lock:
             found = self._look(args, kwargs)
             if found is OTHERWISE:
                 return OTHERWISE
@@ -74,8 +74,8 @@ class SteadyTorchCall:
                 _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args))
             except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
                 return OTHERWISE
-            if self._loan is not None:
-                outputs = self._loan.lend()
+            if self._borrowed is not None:
+                outputs = self._borrowed.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
 
     def _inputs(self, bound: BoundCall, given: _argument_tests.TestedArguments) -> list[_steady_calls.Input]:
@@ -92,14 +92,14 @@ class SteadyTorchCall:
             raise NotSteady
         return found + [_steady_calls.Input(register, tensor, 0, 0, None) for register, tensor in tensors.values()]
 
-    def _makers(self, bound: BoundCall, tests: Tests) -> list[_steady_calls.Maker]:
+    def _makers(self, bound: BoundCall, tests: Tests) -> list[_steady_calls.ResultMaker]:
         """The functions that make the outputs. Each output that is not empty gets a place for its address."""
         places = itertools.count(len(bound.call.inputs))
         at = [_entry.address_place(self._args, next(places)) if one.numel() else None for one in bound.outputs]
-        if self._loan is None:
+        if self._borrowed is None:
             makers = _makers_of(bound.variant.metadata.outputs, self._device, tests)
-            return [_steady_calls.Maker(make, arguments, place) for (make, arguments), place in zip(makers, at)]
-        for one, place in zip(self._loan.memory(), at):
+            return [_steady_calls.ResultMaker(make, arguments, place) for (make, arguments), place in zip(makers, at)]
+        for one, place in zip(self._borrowed.memory(), at):
             if place is not None:
                 ctypes.c_uint64.from_address(place).value = one.data_ptr() - _entry.FLAT
         return []

@@ -11,10 +11,10 @@ import torch
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
 from warmgraph.reading import _identity_checks, _native_snapshots
-from warmgraph.reading._walker import FactsOfArguments, Walker
+from warmgraph.reading._walker import ArgumentFacts, Walker
 from warmgraph.torch.read import _installed_code, _native_tensors, _tensors
 from warmgraph.torch.read._tensor_checks import TensorChecks
-from warmgraph.torch.read._tensor_readers import Place
+from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.replay import _regions
 from warmgraph.torch.replay._regions import Region
 
@@ -28,7 +28,7 @@ class NotSteady(Exception):
 class Surroundings:
     """The values around a call: the contents of its object, the closures and the globals. They are read once, and checked before each use."""
 
-    def __init__(self, walker: Walker, reached: _installed_code.TorchReached, regions: Sequence[Region]) -> None:
+    def __init__(self, walker: Walker, reached: _installed_code.TorchReachedCode, regions: Sequence[Region]) -> None:
         """`regions`: the regions of the whole walk."""
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # the storages that are kept alive, once the weights are frozen
@@ -40,7 +40,7 @@ class Surroundings:
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
         """Keeps what later checks compare."""
         self.ids = {id(value) for value in self.objects.values()}
-        self._held = _identity_checks.Held(walker.watched, self.reached)
+        self._held = _identity_checks.WatchedState(walker.watched, self.reached)
         self._looks = TensorChecks(one.tensor for one in self.places)
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
@@ -54,17 +54,17 @@ class Surroundings:
     def is_same(self) -> bool:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
-    def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
+    def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.StateChecks:
         """The checks for a later call, with the tensors' addresses. `always`: checks that remain when the weights are frozen. `addresses`:
         the tensors' addresses in the replayed call, by id."""
         if self._kept:
-            return _steady_calls.Looks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
+            return _steady_calls.StateChecks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()
         if found is None:
             raise NotSteady
         weights = [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _native_tensors.near(one.tensor), addresses.get(id(one.tensor)))
                    for one in self.places]
-        return _steady_calls.Looks(always, self._is_frozen, *found, weights)
+        return _steady_calls.StateChecks(always, self._is_frozen, *found, weights)
 
     def freeze(self) -> None:
         """Freezes the weights: from now on nothing here is checked for changes."""
@@ -91,10 +91,10 @@ class TorchCall:
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
-    of_arguments: FactsOfArguments | Walker  # the results of reading the arguments alone
+    of_arguments: ArgumentFacts | Walker  # the results of reading the arguments alone
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[TensorPlace]:
         return [place for place in self.walker.places if place.via == "argument"] + self.around.places
 
     @property
@@ -113,7 +113,7 @@ class TorchCall:
         return found if found is not self else self.around.objects[path]
 
 
-def common_device(places: Sequence[Place]) -> torch.device:
+def common_device(places: Sequence[TensorPlace]) -> torch.device:
     found: torch.device | None = None
     for place in places:
         if found is None:

@@ -57,11 +57,11 @@ private:
         auto operator<=>(const Key&) const = default;
     };
     mutable std::mutex m_mutex;
-    struct Known {
+    struct LoadedModule {
         std::shared_ptr<backends::Module> module;
         ModuleUser user; ///< the first user of the module
     };
-    std::map<Key, Known> m_modules;
+    std::map<Key, LoadedModule> m_modules;
 };
 
 } // namespace warmgraph::replay

@@ -13,7 +13,7 @@
 namespace warmgraph::store {
 
 /// Which tiers are asked to refuse an object that cannot be used.
-enum class Refusing : std::uint8_t {
+enum class RefusalScope : std::uint8_t {
     everywhere,  ///< every tier, unless the object is `untrusted`
     below_first, ///< every tier but the first: the next put() replaces the first tier's object
 };
@@ -65,8 +65,9 @@ public:
             static_cast<void>(tier.note_use(name)); // fails in a read-only tier
             return std::move(*value);
         }
-        const bool is_refused = Codec::k_refusing == Refusing::everywhere ? value.error().code != ErrorCode::untrusted
-                                                                          : &tier != m_tiers.front();
+        const bool is_refused = Codec::k_refusing == RefusalScope::everywhere
+                                    ? value.error().code != ErrorCode::untrusted
+                                    : &tier != m_tiers.front();
         if (is_refused) tier.refuse(name, stamp, value.error());
         return std::unexpected(std::move(value.error()));
     }

@@ -159,9 +159,9 @@ public:
     /// Makes room. First removes images that no entry names. Then, while the folder is over its budget, removes
     /// quarantine and the least recently used entries, with the images that only they name. Keeps everything that a
     /// living process published, loaded or used.
-    [[nodiscard]] Result<Pruned> prune(const PruneRequest& request = {});
+    [[nodiscard]] Result<PruneResult> prune(const PruneRequest& request = {});
     /// The result that prune() would have now. Changes nothing, and also works in a read-only store.
-    [[nodiscard]] Result<Pruned> plan_prune(const PruneRequest& request = {}) const;
+    [[nodiscard]] Result<PruneResult> plan_prune(const PruneRequest& request = {}) const;
     /// The budget with its defaults filled in.
     [[nodiscard]] Budget budget() const;
 

@@ -20,7 +20,7 @@ using cachefmt::Entry;
 using cachefmt::EntryHeader;
 
 /// Why an entry is read: to use it now, or ahead of a use that note_use() will report.
-enum class Reading : std::uint8_t { use, ahead };
+enum class ReadPurpose : std::uint8_t { use, preload };
 
 /// A verified header. Shared because it is large: a model with hundreds of weights has hundreds of facts.
 using Header = std::shared_ptr<const EntryHeader>;
@@ -104,10 +104,10 @@ public:
     /// Reads the header of one key; null when the entry does not exist. The format is part of the key, so an object of
     /// another format, newer or not, is damaged.
     [[nodiscard]] Result<Header> header(const EntryKey& key) const;
-    /// Returns one fully verified entry and, with Reading::use, marks it as used now; nullopt: not found. Corrupt and
+    /// Returns one fully verified entry and, with ReadPurpose::use, marks it as used now; nullopt: not found. Corrupt and
     /// stale entries (of any format) give their error, and Tier::refuse() is called for them. Untrusted entries stay,
     /// and are not read beyond their header. `stamp` is set when the first tier gives the entry, for is_still().
-    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
+    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, ReadPurpose reading = ReadPurpose::use,
                                                      Stamp* stamp = nullptr);
     /// Whether the first tier still has the same object that entry() read, so that it need not be read again. False
     /// when unsure, and for an empty Stamp. Reads nothing.
@@ -145,7 +145,7 @@ private:
     /// Asks each level in turn until one gives a usable answer.
     template <class T, class Ask>
     [[nodiscard]] Result<T> ask_all(Ask ask) const;
-    [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, Reading reading,
+    [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, ReadPurpose reading,
                                                         Stamp* stamp) const;
 
     std::vector<Level> m_levels; ///< only the first level is written

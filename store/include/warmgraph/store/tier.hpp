@@ -66,7 +66,7 @@ struct Scope {
 [[nodiscard]] std::string prefix_of(const Scope& scope);
 
 /// How much of an object to read.
-struct Extent {
+struct ReadLimit {
     std::uint64_t bytes = 0; ///< the most bytes to read
     /// true: the object must fit into `bytes`; a larger one is `corrupt` and need not be read
     bool whole = true;
@@ -81,15 +81,15 @@ struct Stamp {
 };
 
 /// An object and the bytes that were read.
-struct Found {
+struct StampedBytes {
     Stamp stamp;         ///< taken before the bytes were read
     Result<Bytes> bytes; ///< `corrupt`: not a regular object (a link, a folder), or larger than requested
 };
 
 /// One of several objects that were read at once.
-struct FoundEntry {
+struct StampedEntry {
     EntryKey key;
-    Result<Found> found; ///< an Error: the tier failed; the object may be intact
+    Result<StampedBytes> found; ///< an Error: the tier failed; the object may be intact
 };
 
 class Tier {
@@ -97,7 +97,7 @@ public:
     virtual ~Tier() = default;
 
     /// Reads the object's first bytes. nullopt: not found. An Error as the outer result says nothing about the object.
-    [[nodiscard]] virtual Result<std::optional<Found>> get(const Name& name, Extent extent) = 0;
+    [[nodiscard]] virtual Result<std::optional<StampedBytes>> get(const Name& name, ReadLimit extent) = 0;
     /// Keeps exactly these bytes under the name, or leaves the old object. A concurrent get() sees one of the two.
     [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes) = 0;
     /// Removes an object. Removing a missing object is not a failure.
@@ -107,7 +107,7 @@ public:
 
     // --- Calls that a tier may override
     /// The first bytes of each entry of a function, sorted by key. The default calls list() and then get() for each.
-    [[nodiscard]] virtual Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent);
+    [[nodiscard]] virtual Result<std::vector<StampedEntry>> get_entries(const FunctionKey& function, ReadLimit extent);
     /// Marks the object as used now; the least recently used are removed first. not_found: the object is missing.
     [[nodiscard]] virtual Result<void> note_use(const Name& name);
     /// The bytes with this stamp failed verification, for `reason`: the tier must not give them again. A better object

@@ -85,7 +85,7 @@ struct PruneRequest {
     std::optional<ArtifactKind> kind{};
 };
 
-struct Pruned {
+struct PruneResult {
     Removal removed{};
     Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or only the requested kind
     KindBytes left{};                  ///< bytes that are left, of every kind

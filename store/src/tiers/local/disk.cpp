@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/own_names.hpp"
 
 namespace warmgraph::store {
@@ -80,7 +80,7 @@ Result<void> Disk::require_writable(std::string_view doing) const
 Result<void> Disk::may_make(std::string_view doing) const
 {
     if (auto ok = require_writable(doing); !ok) return ok;
-    if (auto ok = ensure_mark(files, layout.root(), modes); !ok) return within(doing, ok.error());
+    if (auto ok = ensure_tag(files, layout.root(), modes); !ok) return within(doing, ok.error());
     return {};
 }
 
@@ -91,18 +91,18 @@ Result<void> Disk::may_remove(std::string_view doing) const
     return {};
 }
 
-Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const Name* name) const
+Result<std::optional<StampedBytes>> Disk::read(const Path& path, ReadLimit extent, const Name* name) const
 {
     return read_in(files, path, path, extent, name);
 }
 
-Result<std::optional<Found>> Disk::read_in(FileSystem& folder, const Path& path, const Path& shown, Extent extent,
-                                           const Name* name) const
+Result<std::optional<StampedBytes>> Disk::read_in(FileSystem& folder, const Path& path, const Path& shown,
+                                                  ReadLimit extent, const Name* name) const
 {
     const auto info = folder.info(path);
     if (!info) return std::unexpected(info.error());
     if (!*info) return std::nullopt;
-    Found found{stamp_of(**info), Bytes{}};
+    StampedBytes found{stamp_of(**info), Bytes{}};
     if ((*info)->type != FileType::regular) {
         found.bytes = fail(ErrorCode::corrupt, "it is a folder, link or pipe, expected a regular file");
         return found;
@@ -120,9 +120,9 @@ Result<std::optional<Found>> Disk::read_in(FileSystem& folder, const Path& path,
     return found;
 }
 
-Result<std::vector<FoundEntry>> Disk::read_entries(const FunctionKey& function, Extent extent) const
+Result<std::vector<StampedEntry>> Disk::read_entries(const FunctionKey& function, ReadLimit extent) const
 {
-    std::vector<FoundEntry> entries;
+    std::vector<StampedEntry> entries;
     const Path path = layout.function(function);
     const auto folder = files.open_folder(path, {});
     if (!folder && folder.error().code == ErrorCode::not_found) return entries;

@@ -46,10 +46,11 @@ struct Disk {
 
     /// Reads a regular file that the store trusts (else permission_denied); nullopt: missing. `name`: the object in the
     /// file.
-    [[nodiscard]] Result<std::optional<Found>> read(const Path& path, Extent extent, const Name* name = nullptr) const;
+    [[nodiscard]] Result<std::optional<StampedBytes>> read(const Path& path, ReadLimit extent,
+                                                           const Name* name = nullptr) const;
 
     /// Reads all entries of a function, sorted, with 22 system calls for one entry; a list and a read would take 46.
-    [[nodiscard]] Result<std::vector<FoundEntry>> read_entries(const FunctionKey& function, Extent extent) const;
+    [[nodiscard]] Result<std::vector<StampedEntry>> read_entries(const FunctionKey& function, ReadLimit extent) const;
 
     /// Digests in the names of a function's entry files, sorted.
     [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
@@ -70,8 +71,8 @@ struct Disk {
 
 private:
     /// Reads a file. `path` is relative to `folder`, `shown` to the root.
-    [[nodiscard]] Result<std::optional<Found>> read_in(FileSystem& folder, const Path& path, const Path& shown,
-                                                       Extent extent, const Name* name) const;
+    [[nodiscard]] Result<std::optional<StampedBytes>> read_in(FileSystem& folder, const Path& path, const Path& shown,
+                                                              ReadLimit extent, const Name* name) const;
 };
 
 } // namespace warmgraph::store

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::store {
@@ -27,7 +27,7 @@ std::string_view kind_of(const FileInfo& info) noexcept { return info.type == Fi
 
 } // namespace
 
-FolderTrust::FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark)
+FolderTrust::FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_tag)
     : m_root(std::move(root)),
       m_sharing(options.sharing),
       m_trusted_owners(options.trusted_owners),
@@ -36,7 +36,7 @@ FolderTrust::FolderTrust(const StoreOptions& options, Path root, const FileInfo&
       m_user(::geteuid()),
       m_groups(groups_of_process()),
       m_group(folder.group),
-      m_may_be_changed(has_mark && (folder.mode & k_sticky) == 0)
+      m_may_be_changed(has_tag && (folder.mode & k_sticky) == 0)
 {
     m_signatures.require = true;
 }

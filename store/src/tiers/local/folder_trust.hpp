@@ -15,9 +15,9 @@ namespace warmgraph::store {
 class FolderTrust {
 public:
     /// `folder` describes `root`, the cache folder; shared files must have its group. If the folder has no mark of the
-    /// library (`has_mark`), or every user could put a mark there, a refusal proposes another folder, and no change of
+    /// library (`has_tag`), or every user could put a mark there, a refusal proposes another folder, and no change of
     /// this folder.
-    FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_mark);
+    FolderTrust(const StoreOptions& options, Path root, const FileInfo& folder, bool has_tag);
 
     /// Checks a folder on the path, the root included. Owner-only: the folder belongs to this user, to root or to a
     /// trusted owner, and no other user may write it. Shared: a folder is also accepted when it has the root's group,

@@ -23,7 +23,7 @@ inline constexpr std::size_t k_lock_digits = 16; ///< digits of the guards' dige
 inline constexpr std::string_view k_reason_suffix = ".reason";
 inline constexpr std::string_view k_leases_file = ".leases";    ///< locks of the entries in use, see leases.hpp
 inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< only one process makes room at a time
-inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
+inline constexpr std::string_view k_tag_file = "CACHEDIR.TAG";
 
 struct Modes {
     std::uint32_t folder;

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::store {
@@ -45,7 +45,7 @@ bool Leases::is_current() const
 ByteLocks* Leases::locks()
 {
     if (is_current()) return m_locks.get();
-    const bool makes = m_may_make && has_mark(m_files);
+    const bool makes = m_may_make && has_tag(m_files);
     auto opened = m_files.open_byte_locks(k_leases_file, makes ? std::optional(m_modes.file) : std::nullopt);
     if (!opened) {
         log().debug("entries are used without a lease: {}", opened.error().message);

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/temporary.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -139,13 +139,13 @@ LoadTarget load_target(const std::string& name, const std::vector<cachefmt::Fact
     return {fact(cachefmt::fact::k_driver_version), fmt::format("{} ({})", name, fact("device.architecture"))};
 }
 
-class LoadMarks::Mark final : public LoadMark {
+class LoadMarks::MarkFile final : public LoadMark {
 public:
-    Mark(LoadMarks& all, Path path, const Digest& entry, std::string target, unsigned row)
+    MarkFile(LoadMarks& all, Path path, const Digest& entry, std::string target, unsigned row)
         : m_all(all), m_path(std::move(path)), m_entry(first_digits(entry)), m_target(std::move(target)), m_row(row)
     {
     }
-    ~Mark() override
+    ~MarkFile() override
     {
         if (::getpid() != m_process || m_has_failed) return; // in a forked child the load belongs to the parent
         {
@@ -232,7 +232,7 @@ std::uint64_t remove_dead_load_marks(const Disk& disk, const Path& folder, const
 Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const LoadTarget& target, unsigned row)
 {
     // Do not make a deleted cache again for a mark.
-    if (!has_mark(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
+    if (!has_tag(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no CACHEDIR.TAG");
     static std::atomic<std::uint64_t> next_number = 0; // counts this process's marks in all stores
     const pid_t process = ::getpid();
     const std::string digits = digits_of(target);
@@ -244,7 +244,7 @@ Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const Loa
         fmt::format("{} since {}: its code is given to driver {} on {}\n", to_text(key),
                     to_iso8601(m_disk.clock.wall()), printable(target.driver, 128), printable(target.device, 128));
     // Made before the guard, and so destroyed after it: the destructor takes the mutex.
-    auto mark = std::make_unique<Mark>(*this, path, key.guards_digest, digits, row);
+    auto mark = std::make_unique<MarkFile>(*this, path, key.guards_digest, digits, row);
     const std::scoped_lock guard(m_mutex);
     if (m_is_exiting) return nullptr;
     if (!m_at_exit) m_at_exit.emplace([this] { end_at_exit(); });
@@ -277,7 +277,7 @@ try {
 
 void LoadMarks::forget(const EntryKey& key) noexcept
 try {
-    if (m_disk.writable() && has_mark(m_disk.files))
+    if (m_disk.writable() && has_tag(m_disk.files))
         remove_dead_load_marks(m_disk, m_disk.layout.function(key.function), key.guards_digest);
 } catch (const std::exception& error) {
     log().debug("processes that died in earlier loads are still counted: {}", error.what());
@@ -287,21 +287,21 @@ void LoadMarks::end_at_exit() noexcept
 {
     const std::scoped_lock guard(m_mutex);
     m_is_exiting = true;
-    for (const Mark* const mark : m_marks)
+    for (const MarkFile* const mark : m_marks)
         if (!mark->is_in_driver()) mark->remove();
 }
 
 void LoadMarks::end_behind(std::unique_ptr<LoadMark> mark, IsDone is_done) noexcept
 try {
     const std::scoped_lock guard(m_mutex);
-    static_cast<Mark&>(*mark).wait();
+    static_cast<MarkFile&>(*mark).wait();
     m_waiting.push_back({std::move(mark), std::move(is_done), m_disk.clock.steady()});
     ++m_waiting_count;
 } catch (const std::exception& error) {
     log().debug("the end of a load is not waited for: {}", error.what());
 }
 
-bool LoadMarks::goes_on(const Waiting& one) const
+bool LoadMarks::goes_on(const PendingMark& one) const
 {
     const auto done = one.is_done();
     if (!done)
@@ -314,13 +314,13 @@ bool LoadMarks::goes_on(const Waiting& one) const
 bool LoadMarks::settle() noexcept
 {
     if (m_waiting_count == 0 || ::getpid() != m_process) return false;
-    std::list<Waiting> asked;
+    std::list<PendingMark> asked;
     {
         const std::scoped_lock guard(m_mutex);
         asked.swap(m_waiting);
     }
     try { // without holding the mutex, because ending a mark takes it
-        m_waiting_count -= std::erase_if(asked, [this](const Waiting& one) { return !goes_on(one); });
+        m_waiting_count -= std::erase_if(asked, [this](const PendingMark& one) { return !goes_on(one); });
     } catch (const std::exception& error) {
         log().debug("cannot determine whether loads have ended: {}", error.what());
     }

@@ -64,14 +64,14 @@ public:
     void forget(const EntryKey& key) noexcept;
 
 private:
-    class Mark;
-    struct Waiting {
+    class MarkFile;
+    struct PendingMark {
         std::unique_ptr<LoadMark> mark;
         IsDone is_done;
         std::chrono::steady_clock::time_point since;
     };
     /// Asks whether the load goes on; if not, reports its result to the mark.
-    [[nodiscard]] bool goes_on(const Waiting& one) const;
+    [[nodiscard]] bool goes_on(const PendingMark& one) const;
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> make(const EntryKey& key, const LoadTarget& target, unsigned row);
     /// Called when the process exits: ends the marks of other threads' loads and of waiting loads. An exit inside a
     /// load is a death.
@@ -79,12 +79,12 @@ private:
 
     const Disk& m_disk;
     std::mutex m_mutex;
-    std::set<const Mark*> m_marks; ///< guarded by m_mutex
-    bool m_is_exiting = false;     ///< guarded by m_mutex
+    std::set<const MarkFile*> m_marks; ///< guarded by m_mutex
+    bool m_is_exiting = false;         ///< guarded by m_mutex
     std::optional<ExitHook> m_at_exit;
     const pid_t m_process = ::getpid();
     std::atomic<std::size_t> m_waiting_count = 0; ///< includes the loads that are being asked
-    std::list<Waiting> m_waiting;                 ///< guarded by m_mutex
+    std::list<PendingMark> m_waiting;             ///< guarded by m_mutex
 };
 
 } // namespace warmgraph::store

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tiers/local/commit.hpp"
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 #include "tiers/local/quarantine.hpp"
 #include "tiers/local/temporary.hpp"
 #include "warmgraph/base/log.hpp"
@@ -51,7 +51,7 @@ auto LocalTier::made_in_root(std::string_view doing, const Work& work) -> declty
     }
 }
 
-Result<std::optional<Found>> LocalTier::get(const Name& name, Extent extent)
+Result<std::optional<StampedBytes>> LocalTier::get(const Name& name, ReadLimit extent)
 {
     return m_disk.read(m_disk.layout.path(name), extent, &name);
 }
@@ -72,7 +72,7 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     m_bytes_of_kinds[static_cast<std::size_t>(row_of(kind_of(name)).part_of)] += bytes.size();
     if (previous && *previous) ++m_replaced;
     // The file is written: a failure from here on concerns clean-up only, and the next writer repeats it.
-    touch_mark();
+    touch_tag();
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
     return {};
 }
@@ -99,7 +99,7 @@ Result<std::vector<Name>> LocalTier::list(const Scope& scope)
     return names;
 }
 
-Result<std::vector<FoundEntry>> LocalTier::get_entries(const FunctionKey& function, Extent extent)
+Result<std::vector<StampedEntry>> LocalTier::get_entries(const FunctionKey& function, ReadLimit extent)
 {
     return m_disk.read_entries(function, extent);
 }
@@ -109,20 +109,20 @@ Result<void> LocalTier::note_use(const Name& name)
     if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);
     // The mark that open() found suffices, because this call makes no file.
     if (auto ok = m_disk.require_writable("note a use"); !ok) return ok;
-    if (!m_has_used.exchange(true)) touch_mark();
+    if (!m_has_used.exchange(true)) touch_tag();
     return m_disk.files.touch(m_disk.layout.path(name));
 }
 
 /// Keeps the mark young: programs that clean up by age would remove it first, since no other call touches it.
-void LocalTier::touch_mark() const
+void LocalTier::touch_tag() const
 {
-    if (const auto touched = m_disk.files.touch(k_mark_file); !touched)
+    if (const auto touched = m_disk.files.touch(k_tag_file); !touched)
         log().debug("cannot update the time of CACHEDIR.TAG: {}", touched.error().message);
 }
 
 void LocalTier::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept
 try {
-    if (m_disk.writable() && has_mark(m_disk.files)) quarantine(m_disk, m_disk.layout.path(name), stamp, reason);
+    if (m_disk.writable() && has_tag(m_disk.files)) quarantine(m_disk, m_disk.layout.path(name), stamp, reason);
 } catch (const std::exception& error) {
     log().debug("cannot move it to quarantine: {}", error.what());
 }
@@ -136,7 +136,7 @@ Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactNam
 {
     // Do not make a deleted cache again to lock an artifact that was in it.
     if (auto ok = m_disk.require_writable("write"); !ok) return std::unexpected(ok.error());
-    if (!has_mark(m_disk.files))
+    if (!has_tag(m_disk.files))
         return fail(ErrorCode::permission_denied, "{} has lost its CACHEDIR.TAG: nothing is written there",
                     m_disk.layout.root().string());
     return try_lock(Layout::artifact_lock(name));

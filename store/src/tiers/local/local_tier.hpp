@@ -17,14 +17,14 @@ public:
     explicit LocalTier(Disk disk) : m_disk(std::move(disk)), m_leases(m_disk.files, m_disk.modes, m_disk.writable()) {}
 
     // REQUIRES for all calls: check_key holds for an entry's key.
-    [[nodiscard]] Result<std::optional<Found>> get(const Name& name, Extent extent) override;
+    [[nodiscard]] Result<std::optional<StampedBytes>> get(const Name& name, ReadLimit extent) override;
     /// Makes and marks a folder that was removed or emptied. permission_denied: read-only, or no longer a folder of the
     /// library.
     [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
     /// Opens the function's folder only once.
-    [[nodiscard]] Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent) override;
+    [[nodiscard]] Result<std::vector<StampedEntry>> get_entries(const FunctionKey& function, ReadLimit extent) override;
     /// Sets the file's modification time, which is the time of its last use.
     [[nodiscard]] Result<void> note_use(const Name& name) override;
     /// Moves the file to quarantine.
@@ -54,7 +54,7 @@ private:
     [[nodiscard]] auto made_in_root(std::string_view doing, const Work& work) -> decltype(work());
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(Path path);
 
-    void touch_mark() const;
+    void touch_tag() const;
 
     Disk m_disk;
     Leases m_leases;

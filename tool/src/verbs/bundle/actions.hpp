@@ -6,7 +6,7 @@
 
 #include "commands.hpp"
 #include "verbs/this_machine.hpp"
-#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/bundle/artifact_compatibility.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 
@@ -27,8 +27,8 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_use(const std::string& file,
                                                                   const cachefmt::Trust& trust);
 /// Opens a bundle only to display it; any user may have written it.
-[[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
-                                                                   const BundleOptions& options);
+[[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_inspect(const std::string& file,
+                                                                      const BundleOptions& options);
 
 /// Returns e.g. "signed with 'release', which is not accepted here".
 [[nodiscard]] std::string signed_text(const bundle::Bundle& opened);

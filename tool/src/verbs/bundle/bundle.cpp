@@ -46,7 +46,7 @@ Result<int> bundle(const Context& context, const BundleOptions& options)
     return row->run(context, options);
 }
 
-Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, const BundleOptions& options)
+Result<std::unique_ptr<bundle::Bundle>> open_to_inspect(const std::string& file, const BundleOptions& options)
 {
     const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
@@ -140,7 +140,7 @@ bundle::Progress progress_line(const Context& context, std::string doing)
 
 namespace {
 
-Json list_of(const std::vector<bundle::Left>& left)
+Json list_of(const std::vector<bundle::UnmovedArtifact>& left)
 {
     Json list = Json::array();
     for (const auto& [name, why] : left) list.push_back({{"name", name}, {"why", why}});

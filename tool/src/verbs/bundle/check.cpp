@@ -2,22 +2,22 @@
 #include "verbs/bundle/actions.hpp"
 #include "verbs/environment.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
-using bundle::Fit;
+using bundle::Compatibility;
 using bundle::Verdict;
 
 struct CheckedEntry {
     const bundle::Member* member = nullptr;
-    Fit fit{};
+    Compatibility fit{};
     std::string error{}; ///< why the entry cannot be read or is not trusted
 };
 
-struct Checked {
+struct BundleReport {
     std::vector<const bundle::Member*> of_torch{}; ///< members that only PyTorch can judge
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
@@ -27,7 +27,8 @@ struct Checked {
     [[nodiscard]] bool all_fit() const { return fitting == entries.size() && others_fitting == others.size(); }
 };
 
-void check_other(const bundle::Bundle& opened, const bundle::Member& member, ThisMachine& machine, Checked& checked)
+void check_other(const bundle::Bundle& opened, const bundle::Member& member, ThisMachine& machine,
+                 BundleReport& checked)
 {
     const auto fit = bundle::judge_artifact(opened, member, device_of(machine));
     if (!fit) {
@@ -39,10 +40,10 @@ void check_other(const bundle::Bundle& opened, const bundle::Member& member, Thi
     checked.others.push_back({&member, *fit, {}});
 }
 
-Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selection,
-                      const guards::Relaxation& relaxation, ThisMachine& machine)
+BundleReport check_entries(const bundle::Bundle& opened, const BundleSelection& selection,
+                           const guards::Relaxation& relaxation, ThisMachine& machine)
 {
-    Checked checked;
+    BundleReport checked;
     for (const bundle::Member& member : opened.members()) {
         if (store::is_blob(member.kind)) continue; // part of an entry
         if (member.kind == store::ArtifactKind::torch) {
@@ -61,7 +62,7 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
             continue;
         }
         if (!selection.chooses(header->key.function)) continue;
-        Fit fit = bundle::judge(header->guards, machine.facts_for(header->guards), relaxation);
+        Compatibility fit = bundle::judge(header->guards, machine.facts_for(header->guards), relaxation);
         checked.fitting += fit.verdict == Verdict::fits ? 1 : 0;
         checked.entries.push_back({&member, std::move(fit), {}});
         checked.headers.push_back(std::move(*header));
@@ -73,11 +74,12 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
 /// bundle fits.
 struct EnvironmentLine {
     std::string recorded, text;
-    Fit fit{};
-    std::vector<JudgedEnvironment> judged{};
+    Compatibility fit{};
+    std::vector<EnvironmentVerdict> judged{};
 };
 
-EnvironmentLine environment_line(const Checked& checked, const guards::Relaxation& relaxation, ThisMachine& machine)
+EnvironmentLine environment_line(const BundleReport& checked, const guards::Relaxation& relaxation,
+                                 ThisMachine& machine)
 {
     EnvironmentLine line;
     if (checked.headers.empty()) return line;
@@ -117,7 +119,7 @@ Json to_json(const std::vector<CheckedEntry>& checked)
     return entries;
 }
 
-Json to_json(const std::string& file, const bundle::Bundle& opened, const Checked& checked,
+Json to_json(const std::string& file, const bundle::Bundle& opened, const BundleReport& checked,
              const EnvironmentLine& environment, const ThisMachine& machine)
 {
     Json of_torch = Json::array();
@@ -153,12 +155,12 @@ std::string table_text(const Context& context, const char* what, const std::vect
 
 Result<int> bundle_check(const Context& context, const BundleOptions& options)
 {
-    const auto opened = open_to_look(options.files.front(), options);
+    const auto opened = open_to_inspect(options.files.front(), options);
     if (!opened) return std::unexpected(opened.error());
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
     ThisMachine machine;
-    const Checked checked = check_entries(**opened, *selection, options.relaxation, machine);
+    const BundleReport checked = check_entries(**opened, *selection, options.relaxation, machine);
     const auto environment = environment_line(checked, options.relaxation, machine);
     const int status = checked.all_fit() ? k_ok : k_found_wrong;
     if (context.output == Output::json) {

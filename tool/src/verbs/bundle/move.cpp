@@ -3,9 +3,9 @@
 
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/output_file.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/bundle/writer.hpp"
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
@@ -49,7 +49,7 @@ bool is_of_others(store::LocalStore& store, const store::ArtifactName& name, con
                   const BundleSelection& selection)
 {
     if (name.kind == store::ArtifactKind::profiles) {
-        const auto found = profile::Library(store.tier()).find(name.digest);
+        const auto found = profile::ProfileLibrary(store.tier()).find(name.digest);
         return found && *found && !selection.chooses(**found);
     }
     if (name.kind != store::ArtifactKind::torch || !options.model) return false;
@@ -90,7 +90,7 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
 
 /// Copies only members that `load` accepts, because the new bundle belongs to this user and may be signed.
 Result<Transfer> copy_from(const std::string& file, const cachefmt::Trust& trust, bundle::Writer& writer,
-                           const bundle::Wanted& wanted, const bundle::WantedArtifact& artifacts)
+                           const bundle::EntryFilter& wanted, const bundle::ArtifactFilter& artifacts)
 {
     const auto opened = open_to_use(file, trust);
     if (!opened) return std::unexpected(opened.error());

@@ -98,15 +98,15 @@ public:
     /// never do.
     [[nodiscard]] virtual Result<Fingerprint> fingerprint(const MemoryRef& memory);
 
-    struct Found {
+    struct AddressMatches {
         std::vector<AddressWord> words; ///< the first words that were found, sorted by offset
         std::uint64_t total = 0;        ///< number of words that were found
-        bool operator==(const Found&) const = default;
+        bool operator==(const AddressMatches&) const = default;
     };
     /// Finds 8-byte words at multiples of 4 bytes from the memory's start whose value lies in a window.
     /// invalid_argument: more than k_most_windows.
-    [[nodiscard]] virtual Result<Found> words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
-                                                 std::size_t most);
+    [[nodiscard]] virtual Result<AddressMatches> words_in(const MemoryRef& memory,
+                                                          std::span<const AddressWindow> windows, std::size_t most);
 
 protected:
     /// Returns the size in bytes of each operand of departure(). invalid_argument: as for departure().

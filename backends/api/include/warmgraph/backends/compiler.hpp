@@ -20,7 +20,7 @@ struct CompilerIdentity {
 };
 
 /// The result of compiling a program.
-struct Compiled {
+struct CompiledImage {
     Bytes image;
     Digest origin;                    ///< Module::origin of the module that was compiled
     std::vector<std::string> ready{}; ///< the launches for which `image` contains code, as text of the backend (PoCL)
@@ -48,7 +48,7 @@ public:
     }
     /// Returns the compiled form of a module from compile(), if that takes no more work. nullopt: not yet available, or
     /// not a compiled module. REQUIRES: the module belongs to this compiler's device.
-    [[nodiscard]] virtual std::optional<Compiled> compiled(Module& module)
+    [[nodiscard]] virtual std::optional<CompiledImage> compiled(Module& module)
     {
         static_cast<void>(module);
         return std::nullopt;
@@ -57,7 +57,7 @@ public:
     /// compiled(). corrupt, stale: the driver does not accept `compiled`.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load_compiled(std::string_view source,
                                                                         std::string_view options,
-                                                                        const Compiled& compiled, Recompile again)
+                                                                        const CompiledImage& compiled, Recompile again)
     {
         static_cast<void>(again);
         return fail(ErrorCode::unsupported,
@@ -74,7 +74,7 @@ public:
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options) = 0;
     /// Returns the result that Compiler::compiled would give on the target device. compile_failed carries the
     /// compiler's log.
-    [[nodiscard]] virtual Result<Compiled> compile(std::string_view source, std::string_view options) = 0;
+    [[nodiscard]] virtual Result<CompiledImage> compile(std::string_view source, std::string_view options) = 0;
 };
 
 } // namespace warmgraph::backends

@@ -173,7 +173,7 @@ struct DeviceLimits {
 class BulkMemory;
 class Compiler;
 class GraphBuilder;
-class Recording;
+class DeviceRecording;
 
 class Device {
 public:
@@ -278,12 +278,12 @@ public:
     virtual void begin_warm_up() noexcept {}
     /// The device's part for recording; it lives as long as the device. Thread-safe. The default is made at the first
     /// use, finds nothing, and runs a captured graph like any other graph.
-    [[nodiscard]] virtual Recording& recording();
+    [[nodiscard]] virtual DeviceRecording& recording();
 
 private:
     std::once_flag m_bulk_made, m_recording_made;
     std::unique_ptr<BulkMemory> m_bulk; ///< made at the first call of bulk()
-    std::unique_ptr<Recording> m_recording;
+    std::unique_ptr<DeviceRecording> m_recording;
 };
 
 /// A device that a backend could open.
@@ -313,7 +313,7 @@ public:
     /// Opens a device. `selector` is an index, or part of a device's or platform's name (case-insensitive). not_found
     /// lists the devices.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
-    /// Does Recording::prepare_recording for all devices of this backend. None of them need be open.
+    /// Does DeviceRecording::prepare_recording for all devices of this backend. None of them need be open.
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
 };
 

@@ -6,7 +6,7 @@
 
 namespace warmgraph::backends {
 
-/// Watches the thread that created it, as long as it lives (Recording::watch_enqueues). Captured work and this
+/// Watches the thread that created it, as long as it lives (DeviceRecording::watch_enqueues). Captured work and this
 /// library's own transfers are ignored.
 ///
 /// Members of the watch are the given stream and, as in stream capture, each stream that waits for an event that a

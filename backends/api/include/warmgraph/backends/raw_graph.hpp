@@ -175,7 +175,7 @@ struct RawGraph {
     /// Owns the addresses in `allocations`: while it lives, no other capture gets them. Not compared.
     std::shared_ptr<const void> owner{};
     /// The driver's own graph of this capture (CUgraph), kept while this RawGraph lives, for
-    /// Recording::instantiate_captured. Null if there is none, and after nodes were replaced (without_outside). Not
+    /// DeviceRecording::instantiate_captured. Null if there is none, and after nodes were replaced (without_outside). Not
     /// compared.
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }

@@ -18,12 +18,12 @@ namespace warmgraph::backends {
 inline constexpr std::string_view k_loaded_in_pause = "while recording was paused";
 
 /// A part of a device; the device outlives it. Thread-safe.
-class Recording {
+class DeviceRecording {
 public:
-    explicit Recording(Device& device) noexcept : m_device(device) {}
-    Recording(const Recording&) = delete;
-    Recording& operator=(const Recording&) = delete;
-    virtual ~Recording() = default;
+    explicit DeviceRecording(Device& device) noexcept : m_device(device) {}
+    DeviceRecording(const DeviceRecording&) = delete;
+    DeviceRecording& operator=(const DeviceRecording&) = delete;
+    virtual ~DeviceRecording() = default;
 
     /// Starts to keep the device code that the process loads, so that graphs with kernels of other libraries can be
     /// recorded. Call it before a function's warm-up, the earlier the better: modules loaded before cannot be recorded.

@@ -15,7 +15,8 @@ namespace warmgraph::backends {
 struct CudaOptions {
     std::string driver{}; ///< variable $WARMGRAPH_CUDA_DRIVER; usual name libcuda.so.1
     std::string nvrtc{};  ///< variable $WARMGRAPH_NVRTC; libnvrtc.so.13 ...; loaded when the first program is compiled
-    std::string cupti{};  ///< variable $WARMGRAPH_CUPTI; libcupti.so.13 ...; loaded by Recording::prepare_recording
+    std::string
+        cupti{}; ///< variable $WARMGRAPH_CUPTI; libcupti.so.13 ...; loaded by DeviceRecording::prepare_recording
     /// Threads for an upload of 8 MiB or more; default: half of the cores, at most 6. Below 2, the driver copies.
     std::optional<unsigned> upload_lanes{};
 };

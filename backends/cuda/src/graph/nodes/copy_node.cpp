@@ -14,7 +14,7 @@ struct Side {
     std::size_t x, y, z, pitch, height;
 };
 
-struct Place {
+struct CopyEnd {
     Address address;
     MemorySpace space = MemorySpace::device;
     Pitch pitch{};
@@ -50,8 +50,8 @@ Result<MemorySpace> space_of(const Core& core, const Side& side, std::uint64_t a
     return type == CU_MEMORYTYPE_HOST ? MemorySpace::host : MemorySpace::device;
 }
 
-Result<Place> place_of(const Core& core, const Side& side, const CUDA_MEMCPY3D& native,
-                       std::span<const RawAllocation> allocations)
+Result<CopyEnd> place_of(const Core& core, const Side& side, const CUDA_MEMCPY3D& native,
+                         std::span<const RawAllocation> allocations)
 {
     const std::uint64_t start =
         side.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<std::uintptr_t>(side.host) : side.device;
@@ -60,7 +60,7 @@ Result<Place> place_of(const Core& core, const Side& side, const CUDA_MEMCPY3D& 
     const std::uint64_t address = start + side.z * slice + side.y * row + side.x;
     const auto space = space_of(core, side, address, allocations);
     if (!space) return std::unexpected(space.error());
-    Place place{Address::from_flat(address), *space, {}};
+    CopyEnd place{Address::from_flat(address), *space, {}};
     if (native.Height > 1 || native.Depth > 1) place.pitch.row = row;
     if (native.Depth > 1) place.pitch.slice = slice;
     return place;

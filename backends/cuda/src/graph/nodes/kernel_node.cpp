@@ -24,7 +24,7 @@ bool may_be_set(std::uint32_t id) noexcept
 }
 
 // Like check_update() of work_checks, but compares with the kept data of the node.
-Result<void> check_change(const KeptKernel& before, const RawKernel& after)
+Result<void> check_change(const InstantiatedKernel& before, const RawKernel& after)
 {
     const auto differs = [&](std::string_view what, ErrorCode code = ErrorCode::invalid_argument) {
         return fail(code, "update of kernel '{}' changes its {}; instantiate another graph for that",
@@ -87,7 +87,7 @@ Result<void> apply_function_attributes(const Driver& driver, CUfunction function
     return {};
 }
 
-KeptKernel kept(const RawKernel& kernel, const KernelFunction* function)
+InstantiatedKernel kept(const RawKernel& kernel, const KernelFunction* function)
 {
     return {function,
             kernel.grid,
@@ -115,7 +115,7 @@ Result<void> add(AddCall& call, const RawKernel& kernel)
     return {};
 }
 
-Result<void> change(const ChangeCall& call, KeptKernel& before, const RawKernel& after)
+Result<void> change(const ChangeCall& call, InstantiatedKernel& before, const RawKernel& after)
 {
     if (auto checked = check_change(before, after); !checked) return checked;
     const CUDA_KERNEL_NODE_PARAMS& native = call.buffers.kernels.fill(before.function->info->function, after);

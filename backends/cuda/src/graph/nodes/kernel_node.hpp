@@ -50,16 +50,16 @@ private:
                                                      std::span<const FunctionAttribute> attributes);
 
 /// An instantiated kernel node without its parameters.
-struct KeptKernel {
+struct InstantiatedKernel {
     const KernelFunction* function = nullptr;
     Dim3 grid{}, block{};
     std::uint64_t shared_bytes = 0;
     std::size_t packed_size = 0; ///< 0: separate parameters (kernelParams)
     std::vector<RawAttribute> attributes;
 };
-[[nodiscard]] KeptKernel kept(const RawKernel& kernel, const KernelFunction* function);
+[[nodiscard]] InstantiatedKernel kept(const RawKernel& kernel, const KernelFunction* function);
 
 [[nodiscard]] Result<void> add(AddCall& call, const RawKernel& kernel);
-[[nodiscard]] Result<void> change(const ChangeCall& call, KeptKernel& before, const RawKernel& after);
+[[nodiscard]] Result<void> change(const ChangeCall& call, InstantiatedKernel& before, const RawKernel& after);
 
 } // namespace warmgraph::backends::cuda

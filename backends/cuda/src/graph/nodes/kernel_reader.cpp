@@ -143,11 +143,11 @@ Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PA
     return m_attributes.read(node);
 }
 
-Result<const KernelReader::Known*> KernelReader::known(const CUDA_KERNEL_NODE_PARAMS& native)
+Result<const KernelReader::KernelDescription*> KernelReader::known(const CUDA_KERNEL_NODE_PARAMS& native)
 {
     if (const auto found = m_known.find(native.func); found != m_known.end()) return &found->second;
     const Driver& driver = *m_core.driver;
-    Known known;
+    KernelDescription known;
     const char* name = nullptr;
     if (auto named = driver.call("cuFuncGetName", driver.cuFuncGetName, &name, native.func); !named)
         return std::unexpected(named.error());

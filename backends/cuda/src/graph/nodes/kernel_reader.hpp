@@ -20,7 +20,7 @@ public:
     [[nodiscard]] Result<RawKernel> read(CUgraphNode node);
 
 private:
-    struct Known {
+    struct KernelDescription {
         CudaModule* module = nullptr;
         std::string name;
         std::vector<std::uint32_t> sizes; ///< sizes of the parameters
@@ -28,13 +28,13 @@ private:
         int free_shared = 0;     ///< bytes of dynamic shared memory that a launch may use without raising the limit
         AttributeValues fresh{}; ///< launch attributes of an untouched node
     };
-    [[nodiscard]] Result<const Known*> known(const CUDA_KERNEL_NODE_PARAMS& native);
+    [[nodiscard]] Result<const KernelDescription*> known(const CUDA_KERNEL_NODE_PARAMS& native);
     [[nodiscard]] Result<AttributeValues> fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native);
 
     Core& m_core;
     AttributeReader m_attributes;
     NativeGraph m_scratch; ///< the graph of the untouched nodes
-    std::unordered_map<CUfunction, Known> m_known;
+    std::unordered_map<CUfunction, KernelDescription> m_known;
 };
 
 } // namespace warmgraph::backends::cuda

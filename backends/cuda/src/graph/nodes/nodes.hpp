@@ -36,12 +36,12 @@ struct NodeBuffers {
 // An exec keeps each node's last work; for a kernel only the fixed part, because parameters are many.
 
 template <class Work>
-struct KeptAs {
+struct InstantiatedForm {
     using Type = Work;
 };
 template <>
-struct KeptAs<RawKernel> {
-    using Type = KeptKernel;
+struct InstantiatedForm<RawKernel> {
+    using Type = InstantiatedKernel;
 };
 template <class Work>
 const Work& kept(const Work& work, const KernelFunction*)
@@ -51,7 +51,7 @@ const Work& kept(const Work& work, const KernelFunction*)
 
 namespace detail {
 template <class... Work>
-std::variant<typename KeptAs<Work>::Type...> kept_variant(const std::variant<Work...>&);
+std::variant<typename InstantiatedForm<Work>::Type...> kept_variant(const std::variant<Work...>&);
 } // namespace detail
 using KeptWork = decltype(detail::kept_variant(std::declval<RawWork>()));
 

@@ -9,7 +9,7 @@
 
 #include "warmgraph/autotune/best_config.hpp"
 #include "warmgraph/backends/compiler.hpp"
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
 
 namespace warmgraph::bundle {
@@ -19,17 +19,19 @@ using DeviceOf = std::function<backends::Device*(const std::string& backend)>;
 
 /// Returns whether the artifact fits. Errors: `corrupt` or `untrusted` if the member cannot be read or must not be
 /// used.
-[[nodiscard]] Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
+[[nodiscard]] Result<Compatibility> judge_artifact(const Bundle& bundle, const Member& member,
+                                                   const DeviceOf& device_of);
 
 /// Returns why the member may not be put into a folder on this machine; empty if it may. `fits_after` counts as a fit,
 /// because the tuner decides whether to accept another driver.
 [[nodiscard]] std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
 
 /// Judges a compiled program. `here`: this machine's compiler and target for the program's options.
-[[nodiscard]] Fit judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here);
+[[nodiscard]] Compatibility judge_compiled(const precompile::Ingredients& program,
+                                           const backends::CompilerIdentity& here);
 /// Judges a tuned configuration. `here`: the device's facts. Another driver gives `fits_after`, because the tuner
 /// decides (TuningDriver::any).
-[[nodiscard]] Fit judge_tuned(const autotune::BestConfig& best, const Here& here);
+[[nodiscard]] Compatibility judge_tuned(const autotune::BestConfig& best, const MachineFacts& here);
 
 /// Returns the architecture of a compiled program or a tuned configuration, such as "sm_90"; "" for an artifact without
 /// an architecture (a profile).

@@ -1,4 +1,4 @@
-#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/bundle/artifact_compatibility.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -21,24 +21,28 @@ std::string value_of(const autotune::Facts& facts, const std::string& name)
     return found != facts.end() ? found->second : std::string();
 }
 
-Fit does_not(std::string field, std::string detail) { return {Verdict::does_not, std::move(field), std::move(detail)}; }
+Compatibility does_not(std::string field, std::string detail)
+{
+    return {Verdict::does_not, std::move(field), std::move(detail)};
+}
 
-Fit no_device(const std::string& backend)
+Compatibility no_device(const std::string& backend)
 {
     return does_not(std::string(cachefmt::fact::k_backend),
                     fmt::format("recorded with {}, but there is no such device here", backend));
 }
 
 /// Returns the first recorded fact that differs on this machine, with both values.
-std::optional<Fit> difference(const autotune::Facts& then, const Here& now, Verdict verdict, std::string_view cure)
+std::optional<Compatibility> difference(const autotune::Facts& then, const MachineFacts& now, Verdict verdict,
+                                        std::string_view cure)
 {
     for (const auto& [name, value] : then) {
         const auto here = std::ranges::find(now, name, &cachefmt::Fact::name);
         const std::string is = here != now.end() ? here->value : std::string(cachefmt::k_unknown);
         if (is != value)
-            return Fit{verdict, name,
-                       fmt::format("{} {} recorded, {} now: {}", name, cachefmt::fact_text(value),
-                                   cachefmt::fact_text(is), cure)};
+            return Compatibility{verdict, name,
+                                 fmt::format("{} {} recorded, {} now: {}", name, cachefmt::fact_text(value),
+                                             cachefmt::fact_text(is), cure)};
     }
     return std::nullopt;
 }
@@ -50,12 +54,12 @@ Result<precompile::CompiledProgram> program_of(const Bundle& bundle, const Membe
 }
 
 /// The tuned configurations of a kernel or of a module.
-struct Tuned {
+struct TunedMember {
     std::string module{}; ///< name of the module; empty for a kernel
     std::vector<autotune::BestConfig> configs{};
 };
 
-Result<Tuned> tuned_of(const Bundle& bundle, const Member& member)
+Result<TunedMember> tuned_of(const Bundle& bundle, const Member& member)
 {
     if (auto ok = bundle.check_trust(member); !ok) return std::unexpected(std::move(ok.error()));
     const auto bytes = bundle.content(member);
@@ -64,32 +68,32 @@ Result<Tuned> tuned_of(const Bundle& bundle, const Member& member)
     if (name.form != store::k_module_form) {
         auto best = autotune::decode(*bytes);
         if (!best) return std::unexpected(best.error());
-        return Tuned{{}, {std::move(*best)}};
+        return TunedMember{{}, {std::move(*best)}};
     }
     const auto module = autotune::decode_module(*bytes);
     if (!module) return std::unexpected(module.error());
-    Tuned tuned{module->module};
+    TunedMember tuned{module->module};
     for (const auto& [key, best] : module->configs) tuned.configs.push_back(best);
     return tuned;
 }
 
-Fit judge_on(backends::Device* device, const precompile::Ingredients& program)
+Compatibility judge_on(backends::Device* device, const precompile::Ingredients& program)
 {
     if (device == nullptr) return no_device(program.backend);
     const auto here = device->compiler().identity(fmt::format("{}", fmt::join(program.options, " ")));
     return here ? judge_compiled(program, *here) : does_not("compiler", here.error().message);
 }
 
-Result<Fit> judge_member_tuned(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
+Result<Compatibility> judge_member_tuned(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
 {
     const auto tuned = tuned_of(bundle, member);
     if (!tuned) return std::unexpected(tuned.error());
-    Fit best; // a module fits if any of its configurations fits
+    Compatibility best; // a module fits if any of its configurations fits
     for (std::size_t i = 0; i < tuned->configs.size(); ++i) {
         const std::string backend = value_of(tuned->configs[i].device, std::string(cachefmt::fact::k_backend));
         const backends::Device* const device = device_of(backend);
-        Fit fit = device != nullptr ? judge_tuned(tuned->configs[i], device->facts())
-                                    : no_device(backend.empty() ? "an unknown backend" : backend);
+        Compatibility fit = device != nullptr ? judge_tuned(tuned->configs[i], device->facts())
+                                              : no_device(backend.empty() ? "an unknown backend" : backend);
         if (i == 0 || fit.verdict < best.verdict) best = std::move(fit);
     }
     return best;
@@ -127,7 +131,7 @@ Result<std::string> describe_profile(const Bundle& bundle, const Member& member)
 
 } // namespace
 
-Fit judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here)
+Compatibility judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here)
 {
     precompile::Ingredients now = program;
     now.target = std::ranges::find(here.also, program.target) != here.also.end() ? program.target : here.target;
@@ -138,7 +142,7 @@ Fit judge_compiled(const precompile::Ingredients& program, const backends::Compi
     return does_not(fact, fmt::format("{} {} recorded, {} now: {}", fact, recorded, is, cure));
 }
 
-Fit judge_tuned(const autotune::BestConfig& best, const Here& here)
+Compatibility judge_tuned(const autotune::BestConfig& best, const MachineFacts& here)
 {
     if (auto fit = difference(best.device, here, Verdict::does_not, "tune it on this device")) return std::move(*fit);
     auto fit = difference(best.driver, here, Verdict::fits_after, "set TuningOptions::driver to TuningDriver::any");
@@ -147,7 +151,7 @@ Fit judge_tuned(const autotune::BestConfig& best, const Here& here)
     return std::move(*fit);
 }
 
-Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
+Result<Compatibility> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
 {
     if (member.kind == ArtifactKind::tuned) return judge_member_tuned(bundle, member, device_of);
     if (member.kind == ArtifactKind::compiled) {
@@ -156,10 +160,10 @@ Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const Dev
         return judge_on(device_of(program->ingredients.backend), program->ingredients);
     }
     if (auto ok = bundle.check_trust(member); !ok) return std::unexpected(std::move(ok.error()));
-    if (!needs_signed_bundle(member.kind)) return Fit{};
+    if (!needs_signed_bundle(member.kind)) return Compatibility{};
     if (bundle.signed_by().empty())
         return fail(ErrorCode::untrusted, "it is used only from a bundle that an accepted key signed");
-    return Fit{Verdict::fits, "", "only PyTorch can tell whether it fits"};
+    return Compatibility{Verdict::fits, "", "only PyTorch can tell whether it fits"};
 }
 
 std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of)

@@ -17,7 +17,7 @@
 namespace warmgraph {
 
 /// The state of one first call.
-struct Journey {
+struct FirstCall {
     cachefmt::Guards now;               ///< the call's guards, with the distances of overlapping tensors
     Digest digest;                      ///< digest of the guards without these distances
     std::string reason{};               ///< why the call is not replayed
@@ -28,15 +28,15 @@ struct Journey {
     Phases phases{};
 };
 
-[[nodiscard]] inline Journey new_journey()
+[[nodiscard]] inline FirstCall new_first_call()
 {
-    Journey journey;
-    journey.started = system_clock().steady();
-    return journey;
+    FirstCall first_call;
+    first_call.started = system_clock().steady();
+    return first_call;
 }
 
-struct Job {
-    Journey journey;
+struct RecordJob {
+    FirstCall first_call;
     Frame frame;
     std::vector<std::string> environment{}; ///< values, at the call, of the environment variables that the Spec names
     std::shared_ptr<RecordingSession> session;
@@ -45,7 +45,7 @@ struct Job {
     std::optional<LoadedVariant> verified{};                   ///< the entry that is compared with the answer
     bool records = true;                                       ///< whether a missing or wrong entry is recorded
     std::optional<Error> refusal{};                            ///< why the recording cannot go on
-    /// Keeps device code: the result of backends::Recording::hold_recording.
+    /// Keeps device code: the result of backends::DeviceRecording::hold_recording.
     std::shared_ptr<void> keeps_code{};
 };
 

@@ -1,4 +1,4 @@
-#include "record/look.hpp"
+#include "record/observer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,8 +24,8 @@ constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL 
 } // namespace
 
 /// Addresses for one capture, without memory behind them.
-struct Look::Elsewhere {
-    explicit Elsewhere(const std::shared_ptr<backends::Device>& device)
+struct Observer::FreshAddresses {
+    explicit FreshAddresses(const std::shared_ptr<backends::Device>& device)
         : shadows(*device), scratch(device, ScratchPool::Kind::shadow)
     {
     }
@@ -33,9 +33,9 @@ struct Look::Elsewhere {
     ScratchPool scratch;
 };
 
-Look::Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
-           const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused)
-    : m_subject(subject),
+Observer::Observer(const CaptureTarget& target, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
+                   const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused)
+    : m_target(target),
       m_frame(frame),
       m_memory(memory),
       m_scratch(scratch),
@@ -44,17 +44,17 @@ Look::Look(const Subject& subject, const Frame& frame, TrialMemory& memory, Scra
       m_unused(unused)
 {
 }
-Look::~Look() = default;
+Observer::~Observer() = default;
 
 // --- captures
 
-Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                         const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Observer::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                             const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     std::optional<Result<CapturedGraph>> result;
     m_stack.run(stack, [&] {
         auto graph =
-            captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
+            captured_run(m_target, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
         if (graph)
             result = CapturedGraph{std::move(*graph), regions, scratch.regions()};
         else
@@ -65,7 +65,7 @@ Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, 
 
 /// Captures on the memory of the present placement. The callable may read page-locked host memory, which has the
 /// contents from the time of the call.
-Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Observer::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
     if (!captured) return captured;
@@ -73,7 +73,7 @@ Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scala
     return captured;
 }
 
-Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& scalars)
+Result<backends::RawGraph> Observer::capture_at(const std::vector<std::uint64_t>& scalars)
 {
     if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
         return std::unexpected(reset.error());
@@ -84,21 +84,22 @@ Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& sc
     return std::move(captured->graph);
 }
 
-Result<CapturedGraph> Look::capture_in(Elsewhere& at, const StackState& stack)
+Result<CapturedGraph> Observer::capture_in(FreshAddresses& at, const StackState& stack)
 {
     if (auto given = at.shadows.give_other_contents(m_memory.regions(), m_frame); !given)
         return std::unexpected(given.error());
     auto captured = run_captured(at.shadows.regions(), at.scratch, m_frame.scalars, stack);
     if (!captured) return captured;
-    if (auto unwritten = at.shadows.check_host_regions(m_subject.interface); !unwritten)
+    if (auto unwritten = at.shadows.check_host_regions(m_target.interface); !unwritten)
         return std::unexpected(unwritten.error());
     return captured;
 }
 
-Result<CapturedGraph> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
+Result<CapturedGraph> Observer::capture_elsewhere(const Shuffle& shuffle, ShadowGrouping grouping,
+                                                  const Captures& captures)
 {
-    Elsewhere& place = m_places.emplace_back(m_subject.device);
-    if (auto reserved = place.shadows.reserve(m_frame, shuffle, apart); !reserved)
+    FreshAddresses& place = m_places.emplace_back(m_target.device);
+    if (auto reserved = place.shadows.reserve(m_frame, shuffle, grouping); !reserved)
         return std::unexpected(reserved.error());
     if (captures.flat_addresses)
         if (auto mirrored = place.scratch.mirror(m_scratch, shuffle, m_frame.tensors.size()); !mirrored)
@@ -108,19 +109,19 @@ Result<CapturedGraph> Look::capture_elsewhere(const Shuffle& shuffle, Apart apar
 
 /// Captures with every region moved by a different distance: on a device with flat addresses the distance that a word
 /// moved shows its region.
-Result<void> Look::capture_moved(Captures& captures, Apart apart)
+Result<void> Observer::capture_moved(Captures& captures, ShadowGrouping grouping)
 {
     const bool is_flat = captures.flat_addresses;
     for (const std::uint64_t shift : k_shifts) {
-        auto moved = capture_elsewhere({is_flat ? shift : 0}, apart, captures);
+        auto moved = capture_elsewhere({is_flat ? shift : 0}, grouping, captures);
         if (!moved) return std::unexpected(moved.error());
         captures.moved = std::move(*moved);
         const bool comparable = captures.moved->scratch.size() == captures.first.scratch.size() &&
                                 captures.moved->graph.allocations.size() == captures.first.graph.allocations.size();
         if (!is_flat || !comparable) return {}; // classify() names the difference
-        if (!indistinct_movement(m_subject.interface, captures)) return {};
+        if (!indistinct_movement(m_target.interface, captures)) return {};
     }
-    const auto same = indistinct_movement(m_subject.interface, captures);
+    const auto same = indistinct_movement(m_target.interface, captures);
     return fail(ErrorCode::not_recordable,
                 "the driver gave '{}' and '{}' addresses at the same distance from their first addresses in each of {} "
                 "attempts, so captures cannot distinguish them: record again",
@@ -129,18 +130,18 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
 
 /// Whether the function enqueues other work if overlapping tensors lie apart, begin together, or lie a small step
 /// apart.
-Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
+Result<bool> Observer::asks_how_tensors_lie(const Captures& captures)
 {
     if (structural_difference(captures.first.graph, captures.moved->graph)) return true;
-    for (const Apart apart : {Apart::groups_equal, Apart::groups_steps}) {
-        auto other = capture_elsewhere({}, apart, captures);
+    for (const ShadowGrouping grouping : {ShadowGrouping::groups_equal, ShadowGrouping::groups_steps}) {
+        auto other = capture_elsewhere({}, grouping, captures);
         if (!other) return std::unexpected(other.error());
         if (structural_difference(captures.first.graph, other->graph)) return true;
     }
     return false;
 }
 
-Result<void> Look::capture_where_tensors_overlap(Captures& captures)
+Result<void> Observer::capture_where_tensors_overlap(Captures& captures)
 {
     const auto groups = guards::alias_groups(m_frame.tensors);
     if (std::set(groups.begin(), groups.end()).size() == groups.size()) return {}; // no tensor overlaps another one
@@ -148,17 +149,17 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
     if (!asks) return std::unexpected(asks.error());
     if (!*asks) return {};
     captures.groups = groups;
-    return capture_moved(captures, Apart::groups);
+    return capture_moved(captures, ShadowGrouping::groups);
 }
 
 /// Sets Captures::other_memory_at. It knows the heap of device code's malloc and, on devices that can read ordinary
 /// host memory, that memory too.
-Result<void> Look::know_other_memory(Captures& captures) const
+Result<void> Observer::know_other_memory(Captures& captures) const
 {
     if (!captures.flat_addresses) return {};
-    auto heap = m_subject.device->recording().device_heap();
+    auto heap = m_target.device->recording().device_heap();
     if (!heap) return std::unexpected(heap.error());
-    captures.other_memory_at = [device = m_subject.device, heap = *heap,
+    captures.other_memory_at = [device = m_target.device, heap = *heap,
                                 mappings = HostMappings::read()](std::uint64_t word) -> std::optional<std::string> {
         if (heap && word - heap->address.flat() < heap->size) return "the heap of malloc in device code";
         const auto mapping = device->recording().host_memory_at(word, mappings);
@@ -167,18 +168,18 @@ Result<void> Look::know_other_memory(Captures& captures) const
     return {};
 }
 
-Result<Captures> Look::capture_all()
+Result<Captures> Observer::capture_all()
 {
     Captures captures;
     captures.scalars = m_frame.scalars;
-    captures.handles = m_subject.handles;
-    captures.others = m_subject.others;
-    captures.constants = named(m_subject.interface.constants);
-    captures.flat_addresses = m_subject.device->limits().flat_addresses;
+    captures.handles = m_target.handles;
+    captures.others = m_target.others;
+    captures.constants = named(m_target.interface.constants);
+    captures.flat_addresses = m_target.device->limits().flat_addresses;
     captures.allocation_at = allocations();
     if (auto known = know_other_memory(captures); !known) return std::unexpected(known.error());
     if (captures.flat_addresses)
-        captures.is_handle = [device = m_subject.device](std::uint64_t word) {
+        captures.is_handle = [device = m_target.device](std::uint64_t word) {
             return device->recording().is_handle(word);
         };
 
@@ -199,13 +200,13 @@ Result<Captures> Look::capture_all()
         captures.first = std::move(*first);
     }
     m_capture = captures.first.graph;
-    if (auto moved = capture_moved(captures, Apart::tensors); !moved) return std::unexpected(moved.error());
+    if (auto moved = capture_moved(captures, ShadowGrouping::tensors); !moved) return std::unexpected(moved.error());
     if (auto done = capture_where_tensors_overlap(captures); !done) return std::unexpected(done.error());
     return captures;
 }
 
 /// Whether the first two captures are equal apart from stack remains.
-bool Look::are_the_same(Captures captures) const
+bool Observer::are_the_same(Captures captures) const
 {
     const auto unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
     for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, unwritten);
@@ -213,35 +214,35 @@ bool Look::are_the_same(Captures captures) const
     return captures.first.graph == with_allocations_of(captures.first.graph, std::move(captures.again->graph));
 }
 
-void Look::clear_unwritten(Captures& captures) const
+void Observer::clear_unwritten(Captures& captures) const
 {
     for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
 }
 
 /// Returns the captures without host stack addresses; nullopt if the first two captures then still differ.
-std::optional<Captures> Look::without_host_addresses(const Captures& captures) const
+std::optional<Captures> Observer::without_host_addresses(const Captures& captures) const
 {
     Captures erased = captures;
     const std::size_t words = erase_host_addresses(erased, m_movement);
     if (erased.first.graph != with_allocations_of(erased.first.graph, erased.again->graph)) return std::nullopt;
     if (words > 0)
         log().debug("{}: {} words of parameters are host stack addresses (uninitialised padding), recorded as zeros",
-                    m_subject.name, words);
+                    m_target.name, words);
     return erased;
 }
 
-Result<Captures> Look::without_stack_remains(Captures captures)
+Result<Captures> Observer::without_stack_remains(Captures captures)
 {
     m_unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
     clear_unwritten(captures);
     auto erased = without_host_addresses(captures);
-    return erased ? std::move(*erased) : over_one_paint(std::move(captures));
+    return erased ? std::move(*erased) : capture_until_repeated(std::move(captures));
 }
 
 /// The second capture may contain a library's one-time work, so captures it again. Bits beside a bit-field may hold
 /// paint; captures with the other paint show which bits. Other padding may vary with the stack's depth. Padding that is
 /// constant at one depth is accepted; check_captures() refuses the differences that remain.
-Result<Captures> Look::over_one_paint(Captures captures)
+Result<Captures> Observer::capture_until_repeated(Captures captures)
 {
     std::vector<CapturedGraph> repeated;
     for (const StackState& stack :
@@ -262,7 +263,7 @@ Result<Captures> Look::over_one_paint(Captures captures)
     return erased && is_steady ? std::move(*erased) : std::move(captures);
 }
 
-Result<void> Look::check_unwritten() const
+Result<void> Observer::check_unwritten() const
 {
     // A graph with these bytes cleared must be built anew, and a graph that is built anew cannot have allocations of
     // its own.
@@ -285,17 +286,18 @@ Result<void> Look::check_unwritten() const
 
 /// Checks the repeated capture before thousands of probes: a difference between equal captures has nothing to do with
 /// scalars, and can be reported at once.
-Result<void> Look::check_repeated(const Captures& captures)
+Result<void> Observer::check_repeated(const Captures& captures)
 {
     const auto judged = without_stack_remains(captures);
-    return judged ? check_captures(m_subject.interface, *judged) : std::unexpected(judged.error());
+    return judged ? check_captures(m_target.interface, *judged) : std::unexpected(judged.error());
 }
 
-Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, const std::vector<std::uint64_t>& values,
-                                       std::size_t least, std::chrono::steady_clock::time_point deadline)
+Result<std::size_t> Observer::probe_scalar(Captures& captures, std::size_t scalar,
+                                           const std::vector<std::uint64_t>& values, std::size_t least,
+                                           std::chrono::steady_clock::time_point deadline)
 {
-    const auto& decl = m_subject.interface.scalars[scalar];
-    ProbeJudge judge{m_subject.interface, captures};
+    const auto& decl = m_target.interface.scalars[scalar];
+    ProbeJudge judge{m_target.interface, captures};
     std::size_t probed = 0;
     for (; probed < values.size(); ++probed) {
         if (probed >= least && system_clock().steady() >= deadline) break;
@@ -314,9 +316,9 @@ Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, c
     return probed;
 }
 
-Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::milliseconds time)
+Result<std::vector<std::string>> Observer::probe(Captures& captures, std::chrono::milliseconds time)
 {
-    const auto& interface = m_subject.interface;
+    const auto& interface = m_target.interface;
     std::vector<std::string> proofs;
     const auto started = system_clock().steady();
     const std::size_t count = interface.scalars.size();
@@ -332,17 +334,18 @@ Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::mi
 
 // --- the public functions
 
-std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
+std::function<std::optional<MemoryRef>(std::uint64_t)> Observer::allocations() const
 {
-    if (!m_subject.device->limits().flat_addresses) return nullptr;
-    return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
+    if (!m_target.device->limits().flat_addresses) return nullptr;
+    return [device = m_target.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
-Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<Result<void>(Captures&)>& find_more)
+Result<Observation> Observer::observe(std::chrono::milliseconds probing,
+                                      const std::function<Result<void>(Captures&)>& find_more)
 {
     auto captures = capture_all();
     if (!captures) return std::unexpected(captures.error());
-    if (!m_subject.interface.scalars.empty())
+    if (!m_target.interface.scalars.empty())
         if (auto checked = check_repeated(*captures); !checked) return std::unexpected(checked.error());
     auto proofs = probe(*captures, probing);
     if (!proofs) return std::unexpected(proofs.error());
@@ -351,9 +354,10 @@ Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<R
     if (auto checked = check_unwritten(); !checked) return std::unexpected(checked.error());
     clear(m_capture, *m_unwritten);
     if (auto found = find_more(*captures); !found) return std::unexpected(found.error());
-    auto classified = classify(m_subject.interface, *captures);
+    auto classified = classify(m_target.interface, *captures);
     if (!classified) return std::unexpected(classified.error());
-    return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups), count_words(*m_unwritten)};
+    return Observation{std::move(*classified), std::move(*proofs), std::move(captures->groups),
+                       count_words(*m_unwritten)};
 }
 
 } // namespace warmgraph

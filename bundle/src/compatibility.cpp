@@ -1,4 +1,4 @@
-#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/compatibility.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ using cachefmt::Fact;
 using cachefmt::Guards;
 
 /// Returns the facts whose names both sides have: first those of `recorded`, then those of `here`.
-std::pair<Guards, Guards> comparable(const Guards& recorded, const Here& here)
+std::pair<Guards, Guards> comparable(const Guards& recorded, const MachineFacts& here)
 {
     std::pair<Guards, Guards> sides;
     for (const Fact& fact : recorded.facts) {
@@ -29,7 +29,7 @@ std::pair<Guards, Guards> comparable(const Guards& recorded, const Here& here)
 
 } // namespace
 
-Fit judge(const Guards& recorded, const Here& here, const guards::Relaxation& relaxation)
+Compatibility judge(const Guards& recorded, const MachineFacts& here, const guards::Relaxation& relaxation)
 {
     const auto [then, now] = comparable(recorded, here);
     const auto exact = guards::evaluate(then, now);
@@ -38,9 +38,9 @@ Fit judge(const Guards& recorded, const Here& here, const guards::Relaxation& re
     const auto judged = guards::evaluate(then, now, relaxation);
     if (judged.empty()) return {};
     const guards::Mismatch& first = relaxed.empty() ? judged.front() : relaxed.front();
-    Fit fit{relaxed.empty() ? Verdict::fits_after : Verdict::does_not, first.fact,
-            fmt::format("{} {} recorded, {} now", first.fact, cachefmt::fact_text(first.recorded),
-                        cachefmt::fact_text(first.now))};
+    Compatibility fit{relaxed.empty() ? Verdict::fits_after : Verdict::does_not, first.fact,
+                      fmt::format("{} {} recorded, {} now", first.fact, cachefmt::fact_text(first.recorded),
+                                  cachefmt::fact_text(first.now))};
     if (fit.verdict == Verdict::fits_after)
         fit.detail += ": set CacheOptions::accept_newer_driver";
     else if (!first.cure.empty())
@@ -48,7 +48,7 @@ Fit judge(const Guards& recorded, const Here& here, const guards::Relaxation& re
     return fit;
 }
 
-std::string to_text(const Fit& fit)
+std::string to_text(const Compatibility& fit)
 {
     switch (fit.verdict) {
     case Verdict::fits: return "fits";

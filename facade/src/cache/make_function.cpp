@@ -1,6 +1,6 @@
 // Makes functions: takes from a cache the objects that the parts of a function need. Only this file knows both the
 // cache and the parts.
-#include "cache/making.hpp"
+#include "cache/make_function.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -164,20 +164,21 @@ public:
     [[nodiscard]] std::vector<PreloadCandidate> preload_candidates() const override
     {
         const auto function = m_function.lock();
-        if (!function || !function->lookup.looks_ahead()) return {};
+        if (!function || !function->lookup.may_have_candidates()) return {};
         return function->lookup.candidates(function->surroundings.gather());
     }
-    [[nodiscard]] std::optional<PreloadFor> preload_for(const Digest& entry, const std::stop_token& stop) const override
+    [[nodiscard]] std::optional<PreloadClient> preload_for(const Digest& entry,
+                                                           const std::stop_token& stop) const override
     {
         const auto function = m_function.lock();
         if (!function) return std::nullopt;
         const auto lock = lock_unless(function->mutex, stop);
         if (!lock || function->loaded.find(entry) != function->loaded.end()) return std::nullopt;
-        return PreloadFor{declaration().number, declaration().handles, function->arguments.default_memory(),
-                          [whose = m_function](const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) {
-                              const auto living = whose.lock();
-                              return living ? living->lookup.check_stored(header, graph) : Result<void>{};
-                          }};
+        return PreloadClient{declaration().number, declaration().handles, function->arguments.default_memory(),
+                             [whose = m_function](const cachefmt::EntryHeader& header, const cachefmt::Graph& graph) {
+                                 const auto living = whose.lock();
+                                 return living ? living->lookup.check_stored(header, graph) : Result<void>{};
+                             }};
     }
     void note_preload_failure(const Error& error) const override
     {

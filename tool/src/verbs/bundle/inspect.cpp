@@ -128,7 +128,7 @@ Json bundle_json(const std::string& file, const Bundle& opened)
 
 Result<int> bundle_ls(const Context& context, const BundleOptions& options)
 {
-    const auto opened = open_to_look(options.files.front(), options);
+    const auto opened = open_to_inspect(options.files.front(), options);
     if (!opened) return std::unexpected(opened.error());
     if (context.output == Output::json) {
         Json document = bundle_json(options.files.front(), **opened);
@@ -149,7 +149,7 @@ Result<int> bundle_ls(const Context& context, const BundleOptions& options)
 
 Result<int> bundle_show(const Context& context, const BundleOptions& options)
 {
-    const auto opened = open_to_look(options.files.front(), options);
+    const auto opened = open_to_inspect(options.files.front(), options);
     if (!opened) return std::unexpected(opened.error());
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
@@ -198,7 +198,7 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
 
 Result<int> bundle_diff(const Context& context, const BundleOptions& options)
 {
-    const auto first = open_to_look(options.files[0], options), second = open_to_look(options.files[1], options);
+    const auto first = open_to_inspect(options.files[0], options), second = open_to_inspect(options.files[1], options);
     if (!first) return std::unexpected(first.error());
     if (!second) return std::unexpected(second.error());
     Json differences = Json::array();

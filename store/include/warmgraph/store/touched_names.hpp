@@ -9,7 +9,7 @@
 namespace warmgraph::store {
 
 /// Thread-safe.
-class Touched {
+class TouchedNames {
 public:
     void note(const cachefmt::EntryKey& key) { insert(m_entries, key); }
     void note(const ArtifactName& name) { insert(m_artifacts, name); }

@@ -16,7 +16,7 @@ enum class Verdict : std::uint8_t {
     does_not,   ///< does not fit, because `field` differs
 };
 
-struct Fit {
+struct Compatibility {
     Verdict verdict = Verdict::fits;
     std::string field{};  ///< the first fact that differs: "device.architecture"
     std::string detail{}; ///< both values and the cure: "sm_80 recorded, sm_90 now"
@@ -25,13 +25,14 @@ struct Fit {
 
 /// This machine's facts. Other recorded facts are not compared, because only a call knows its inputs, and only a
 /// program knows its code.
-using Here = std::vector<cachefmt::Fact>;
+using MachineFacts = std::vector<cachefmt::Fact>;
 
 /// Judges an entry by its guards. `here` must be canonical (guards::canonicalize).
-[[nodiscard]] Fit judge(const cachefmt::Guards& recorded, const Here& here, const guards::Relaxation& relaxation = {});
+[[nodiscard]] Compatibility judge(const cachefmt::Guards& recorded, const MachineFacts& here,
+                                  const guards::Relaxation& relaxation = {});
 
 /// Returns a text such as "fits", "fits after accept_newer_driver" or "does not, because device.architecture".
-[[nodiscard]] std::string to_text(const Fit& fit);
+[[nodiscard]] std::string to_text(const Compatibility& fit);
 
 /// Returns the bundle's environment: the facts of guards/environment.hpp that are equal in all `entries`.
 [[nodiscard]] std::vector<cachefmt::Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries);

@@ -1,4 +1,4 @@
-#include "warmgraph/precompile/ahead.hpp"
+#include "warmgraph/precompile/compile_ahead.hpp"
 
 #include <utility>
 
@@ -16,7 +16,7 @@ public:
     {
         return m_device->compiler().identity(options);
     }
-    [[nodiscard]] Result<backends::Compiled> compile(std::string_view source, std::string_view options) override
+    [[nodiscard]] Result<backends::CompiledImage> compile(std::string_view source, std::string_view options) override
     {
         const auto module = m_device->compiler().compile(source, options);
         if (!module) return std::unexpected(module.error());
@@ -38,8 +38,8 @@ std::unique_ptr<backends::AheadCompiler> ahead_compiler_of(std::shared_ptr<backe
     return std::make_unique<DeviceAhead>(std::move(device));
 }
 
-Result<Ahead> compile_ahead(backends::AheadCompiler& compiler, std::string_view backend, const ProgramText& text,
-                            const ProgramLibrary& library)
+Result<AheadResult> compile_ahead(backends::AheadCompiler& compiler, std::string_view backend, const ProgramText& text,
+                                  const ProgramLibrary& library)
 {
     const Stopwatch watch;
     const Options options = parse_options(text.options);
@@ -51,9 +51,9 @@ Result<Ahead> compile_ahead(backends::AheadCompiler& compiler, std::string_view 
     CompiledProgram program{{text.name, std::string(backend), sha256(as_bytes(text.source)), options.words,
                              headers.found, headers.search, identity->target, identity->compiler},
                             {}};
-    Ahead ahead{.target = identity->target};
+    AheadResult ahead{.target = identity->target};
     if (const auto stored = library.find(program.ingredients); stored && *stored) {
-        ahead.how = Ahead::How::there;
+        ahead.outcome = AheadResult::Outcome::there;
         ahead.ms = watch.ms();
         ahead.bytes = (*stored)->compiled.image.size();
         return ahead;

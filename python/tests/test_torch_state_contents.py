@@ -70,8 +70,8 @@ def test_closures_and_globals_are_carried_and_modules_of_theirs_have_names():
 
     wrap(work)(torch.ones(2, 6))
     found = metadata()
-    assert sorted(found["contents"]) == ["test_torch_carried.TABLE", "work.offset"] and found["aliases"] == {}
-    assert carried(found, "test_torch_carried.TABLE") == TABLE.numpy().tobytes()
+    assert sorted(found["contents"]) == ["test_torch_state_contents.TABLE", "work.offset"] and found["aliases"] == {}
+    assert carried(found, "test_torch_state_contents.TABLE") == TABLE.numpy().tobytes()
 
 
 def test_slices_of_one_storage_are_named_where_they_lie():

@@ -10,7 +10,7 @@
 namespace warmgraph {
 
 /// Thread-safe.
-class FitLog {
+class CompatibilityLog {
 public:
     /// Logs one line per device at level info: how many stored entries fit the device, and why other entries do not.
     /// `store`: null if caching is off.

@@ -8,7 +8,7 @@ namespace warmgraph::posix {
 using SharedDescriptor = std::shared_ptr<const Descriptor>;
 
 /// A name in an open folder.
-struct Place {
+struct NameInFolder {
     SharedDescriptor folder;
     std::string name;
     Path path; ///< for messages
@@ -26,9 +26,9 @@ inline constexpr int k_lock_rounds = 16;
 
 /// If this user owns the lock's file, sets its mode and its folder's group. Returns false if the caller must open it
 /// again: a file with further hard links may belong to anything and is not changed, so this name of it is removed.
-[[nodiscard]] Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, const struct stat& status,
-                                               std::uint32_t mode);
-[[nodiscard]] std::unexpected<Error> replaced_again_and_again(const Place& place);
+[[nodiscard]] Result<bool> make_lock_file_ours(const NameInFolder& place, const Descriptor& file,
+                                               const struct stat& status, std::uint32_t mode);
+[[nodiscard]] std::unexpected<Error> replaced_again_and_again(const NameInFolder& place);
 
 [[nodiscard]] Result<std::uint64_t> disk_bytes_of(const Descriptor& folder, const Path& path);
 
@@ -45,7 +45,7 @@ public:
 
 protected:
     /// Returns the folder that holds the last component of the path. not_found: that folder does not exist.
-    [[nodiscard]] virtual Result<Place> find(const Path& path) = 0;
+    [[nodiscard]] virtual Result<NameInFolder> find(const Path& path) = 0;
 };
 
 } // namespace warmgraph::posix

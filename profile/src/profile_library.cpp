@@ -1,4 +1,4 @@
-#include "warmgraph/profile/library.hpp"
+#include "warmgraph/profile/profile_library.hpp"
 
 namespace warmgraph::profile {
 
@@ -9,7 +9,7 @@ Result<Bytes> ProfileCodec::encode(const Profile& profile)
     return Bytes(bytes.begin(), bytes.end());
 }
 
-Result<std::optional<Profile>> Library::find(const Digest& key) const
+Result<std::optional<Profile>> ProfileLibrary::find(const Digest& key) const
 {
     const store::Tiers& tiers = m_profiles.tiers();
     auto known = m_profiles.find_in(*tiers.front(), key);
@@ -26,7 +26,7 @@ Result<std::optional<Profile>> Library::find(const Digest& key) const
     return known;
 }
 
-Result<std::optional<Library::Merged>> Library::merge(const Profile& own) const
+Result<std::optional<ProfileLibrary::MergeResult>> ProfileLibrary::merge(const Profile& own) const
 {
     std::unique_ptr<FileLock> held;
     if (m_lock) {
@@ -35,7 +35,7 @@ Result<std::optional<Library::Merged>> Library::merge(const Profile& own) const
         if (!*lock) return std::nullopt;
         held = std::move(*lock);
     }
-    Merged merged{own};
+    MergeResult merged{own};
     auto there = m_profiles.find_in(*m_profiles.tiers().front(), own.key);
     if (!there && there.error().code != ErrorCode::corrupt) return std::unexpected(there.error());
     if (!there) merged.replaced = there.error();

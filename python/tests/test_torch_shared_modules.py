@@ -292,8 +292,8 @@ def test_code_that_changes_between_two_graphs_is_seen(change: Callable[[Any], An
     model, of = with_a_helper()
     cache, x, read = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4), []
     kept = [cache.capture_one(1, of(x))]
-    init = _installed_code.TorchReached.__init__
-    monkeypatch.setattr(_installed_code.TorchReached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
+    init = _installed_code.TorchReachedCode.__init__
+    monkeypatch.setattr(_installed_code.TorchReachedCode, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
     kept.append(cache.capture_one(2, of(x)))
     before, is_taken_over = told()[-1], read == [0]
     change(monkeypatch)
@@ -399,7 +399,7 @@ def test_what_an_answer_changes_is_seen() -> None:
 
 
 def places(**tensors: Any) -> list[Any]:
-    return [_tensor_readers.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
+    return [_tensor_readers.TensorPlace(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
 
 
 def regions(walker: Any) -> list[Any]:

@@ -199,10 +199,10 @@ TEST_F(Mark, IsMadeOnAFreshVolume)
 /// folder's mode.
 TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
 {
-    const auto message = [&](mode_t mode, bool has_mark) {
+    const auto message = [&](mode_t mode, bool has_tag) {
         fs::remove_all(m_root);
         fs::create_directory(m_root);
-        if (has_mark)
+        if (has_tag)
             write(m_root / k_tag, "Signature: 8a477f597d28d172789f06886806bc55\n# warmgraph cache folder, made for "
                                   "entry format 1\n");
         EXPECT_EQ(::chmod(m_root.c_str(), mode), 0);
@@ -210,8 +210,8 @@ TEST_F(Mark, NothingIsProposedToBeDoneToAFolderThatIsNotTheLibrarys)
         EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, "may be written by"));
         return store ? "" : store.error().message;
     };
-    for (const auto& [mode, has_mark] : {std::pair(0777, false), {01777, false}, {01777, true}, {0775, false}}) {
-        const std::string says = message(static_cast<mode_t>(mode), has_mark);
+    for (const auto& [mode, has_tag] : {std::pair(0777, false), {01777, false}, {01777, true}, {0775, false}}) {
+        const std::string says = message(static_cast<mode_t>(mode), has_tag);
         EXPECT_THAT(says, HasSubstr("below it, for example " + (m_root / "warmgraph").string())) << mode;
         for (const char* const advice : {"delete", "chmod", "chown", "chgrp"})
             EXPECT_THAT(says, Not(HasSubstr(advice)));

@@ -11,7 +11,7 @@ namespace warmgraph::autotune {
 struct TunedCodec {
     static constexpr store::ArtifactKind k_kind = store::ArtifactKind::tuned;
     static constexpr ErrorCode k_misnamed = ErrorCode::stale;
-    static constexpr store::Refusing k_refusing = store::Refusing::below_first;
+    static constexpr store::RefusalScope k_refusing = store::RefusalScope::below_first;
 
     [[nodiscard]] static Digest key_of(const auto& value) { return value.key; }
     [[nodiscard]] static Result<Bytes> encode(const auto& value)
@@ -38,7 +38,7 @@ struct ModuleCodec : TunedCodec {
     [[nodiscard]] static Result<ModuleConfigs> decode(ByteView bytes) { return decode_module(bytes); }
 };
 
-class Library : public store::Artifacts<BestConfigCodec> {
+class ConfigLibrary : public store::Artifacts<BestConfigCodec> {
 public:
     using Artifacts::Artifacts;
     [[nodiscard]] store::Artifacts<ModuleCodec> modules() const { return store::Artifacts<ModuleCodec>(tiers()); }

@@ -1,5 +1,5 @@
 // Writes the log line at the start: how many stored entries fit this machine, and why other entries do not.
-#include "cache/fit.hpp"
+#include "cache/compatibility_log.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace warmgraph {
 
 namespace {
 
-struct Fit {
+struct DeviceCompatibility {
     std::uint64_t entries = 0, fitting = 0;
     std::map<std::string, std::uint64_t> reasons; ///< why entries do not fit, and the number of entries for each reason
 
@@ -49,7 +49,7 @@ struct Fit {
 
 } // namespace
 
-void FitLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
+void CompatibilityLog::tell(const CacheSettings& settings, store::LocalStore* store, const backends::Device& device)
 try {
     if (store == nullptr || !log().should_log(spdlog::level::info)) return; // reads no header if the line is not logged
     const std::string id = device.id();
@@ -59,7 +59,7 @@ try {
     }
     auto here = device.facts();
     guards::canonicalize(here);
-    Fit fit;
+    DeviceCompatibility fit;
     const auto keys = store->functions();
     for (const auto& key : keys ? *keys : std::vector<cachefmt::FunctionKey>{}) {
         if (key.model_info != settings.model_info(device.backend()) || key.rank != cachefmt::folder_name(settings.rank))

@@ -1,4 +1,4 @@
-#include "tiers/local/mark.hpp"
+#include "tiers/local/folder_tag.hpp"
 
 #include <algorithm>
 
@@ -13,14 +13,14 @@ namespace {
 constexpr std::string_view k_signature = "Signature: 8a477f597d28d172789f06886806bc55\n"; // fixed by the standard
 constexpr std::string_view k_maker = "# warmgraph cache folder, made for entry format ";
 
-Result<bool> read_mark(FileSystem& files, const Path& root)
+Result<bool> read_tag(FileSystem& files, const Path& root)
 {
-    const auto content = files.read(k_mark_file, k_mark_cap);
+    const auto content = files.read(k_tag_file, k_tag_cap);
     if (!content) return within(fmt::format("cache folder {}", root.string()), content.error());
-    return *content && is_mark((*content)->bytes);
+    return *content && is_tag((*content)->bytes);
 }
 
-struct Look {
+struct OwnershipFinding {
     Ownership ownership;
     std::string other{}; ///< for a foreign folder: the first foreign file
 };
@@ -28,10 +28,10 @@ struct Look {
 /// True for a folder that every new ext file system has (mke2fs(8)); no user made it.
 bool is_of_volume(const DirectoryItem& item) { return item.type == FileType::directory && item.name == "lost+found"; }
 
-/// Finds out whether a folder without a mark holds foreign files.
-class Search {
+/// Finds out whether a folder without a tag holds foreign files.
+class OwnershipSearch {
 public:
-    explicit Search(FileSystem& files) : m_files(files) {}
+    explicit OwnershipSearch(FileSystem& files) : m_files(files) {}
 
     /// Looks into one folder, and ends at the first foreign file. `names`: the folders from the root down.
     Result<void> look_into(const std::vector<std::string>& names)
@@ -69,19 +69,19 @@ private:
     FileSystem& m_files;
 };
 
-Result<Look> look(FileSystem& files, const Path& root)
+Result<OwnershipFinding> finding(FileSystem& files, const Path& root)
 {
-    auto marked = read_mark(files, root);
-    if (!marked) return std::unexpected(marked.error());
-    if (*marked) return Look{Ownership::marked};
-    Search search(files);
+    auto is_tagged = read_tag(files, root);
+    if (!is_tagged) return std::unexpected(is_tagged.error());
+    if (*is_tagged) return OwnershipFinding{Ownership::tagged};
+    OwnershipSearch search(files);
     if (const auto searched = search.look_into({}); !searched)
         return within(fmt::format("cache folder {}", root.string()), searched.error());
-    if (search.other.empty()) return Look{search.has_own ? Ownership::unmarked : Ownership::empty};
-    // Another process may have marked and filled the folder between the two looks. The mark is always the first file.
-    marked = read_mark(files, root);
-    if (!marked) return std::unexpected(marked.error());
-    return *marked ? Look{Ownership::marked} : Look{Ownership::foreign, search.other};
+    if (search.other.empty()) return OwnershipFinding{search.has_own ? Ownership::untagged : Ownership::empty};
+    // Another process may have tagged and filled the folder between the two looks. The tag is always the first file.
+    is_tagged = read_tag(files, root);
+    if (!is_tagged) return std::unexpected(is_tagged.error());
+    return *is_tagged ? OwnershipFinding{Ownership::tagged} : OwnershipFinding{Ownership::foreign, search.other};
 }
 
 Error foreign(const Path& root, const std::string& other)
@@ -89,7 +89,7 @@ Error foreign(const Path& root, const std::string& other)
     return {ErrorCode::permission_denied,
             fmt::format("cache folder {} has no {} of warmgraph, but contains '{}', expected a folder that warmgraph "
                         "made, or an empty one: {}",
-                        root.string(), k_mark_file, printable(other, 64), propose_below(root))};
+                        root.string(), k_tag_file, printable(other, 64), propose_below(root))};
 }
 
 } // namespace
@@ -101,7 +101,7 @@ std::string propose_below(const Path& folder)
         (folder / "warmgraph").string());
 }
 
-std::string mark_text()
+std::string tag_text()
 {
     return fmt::format("{}{}{}\n"
                        "# Everything here can be made again: backups may leave it out (https://bford.info/cachedir/).\n"
@@ -109,7 +109,7 @@ std::string mark_text()
                        k_signature, k_maker, cachefmt::k_format_version);
 }
 
-bool is_mark(ByteView content)
+bool is_tag(ByteView content)
 {
     std::string_view text = as_text(content);
     if (!text.starts_with(k_signature)) return false;
@@ -119,45 +119,45 @@ bool is_mark(ByteView content)
 
 Result<Ownership> ownership(FileSystem& files, const Path& root)
 {
-    const auto found = look(files, root);
+    const auto found = finding(files, root);
     if (!found) return std::unexpected(found.error());
     return found->ownership;
 }
 
 Result<void> refuse_foreign(FileSystem& files, const Path& root)
 {
-    const auto found = look(files, root);
+    const auto found = finding(files, root);
     if (!found) return std::unexpected(found.error());
     if (found->ownership == Ownership::foreign) return std::unexpected(foreign(root, found->other));
     return {};
 }
 
-Result<void> ensure_mark(FileSystem& files, const Path& root, Modes modes)
+Result<void> ensure_tag(FileSystem& files, const Path& root, Modes modes)
 {
     // A removed folder is made again first, so that the folder that is checked is the folder that is written.
     if (auto made = files.make_directories("", modes.folder); !made)
         return within(fmt::format("cannot make cache folder {}", root.string()), made.error());
-    const auto found = look(files, root);
+    const auto found = finding(files, root);
     if (!found) return std::unexpected(found.error());
     switch (found->ownership) {
-    case Ownership::marked: return {};
+    case Ownership::tagged: return {};
     case Ownership::foreign: return std::unexpected(foreign(root, found->other));
-    case Ownership::unmarked:
-        log().info("cache folder {} has lost its {}: it gets a new one", root.string(), k_mark_file);
+    case Ownership::untagged:
+        log().info("cache folder {} has lost its {}: it gets a new one", root.string(), k_tag_file);
         break;
     case Ownership::empty: break;
     }
-    // The mark is synced, because an empty mark after a power cut would make the folder foreign.
-    const std::string text = mark_text();
-    if (auto done = commit(files, k_mark_file, as_bytes(text), modes); !done)
+    // The tag is synced, because an empty tag after a power cut would make the folder foreign.
+    const std::string text = tag_text();
+    if (auto done = commit(files, k_tag_file, as_bytes(text), modes); !done)
         return within(fmt::format("cannot write the CACHEDIR.TAG of cache folder {}", root.string()), done.error());
     return {};
 }
 
-bool has_mark(FileSystem& files)
+bool has_tag(FileSystem& files)
 {
-    const auto marked = read_mark(files, {});
-    return marked && *marked;
+    const auto is_tagged = read_tag(files, {});
+    return is_tagged && *is_tagged;
 }
 
 } // namespace warmgraph::store

@@ -1,4 +1,4 @@
-#include "posix_places.hpp"
+#include "posix_files.hpp"
 
 #include <algorithm>
 
@@ -40,7 +40,7 @@ Result<Bytes> read_bytes(const Descriptor& file, std::uint64_t size, const Path&
     return bytes;
 }
 
-Result<std::optional<FileContent>> read_at(const Place& place, std::uint64_t limit)
+Result<std::optional<FileContent>> read_at(const NameInFolder& place, std::uint64_t limit)
 {
     const Descriptor file = open_at(place.at(), place.name, O_RDONLY | O_NONBLOCK);
     if (!file) {
@@ -63,7 +63,7 @@ Result<std::optional<FileContent>> read_at(const Place& place, std::uint64_t lim
     return FileContent{info, std::move(*bytes)};
 }
 
-Result<void> write_new_at(const Place& place, ByteView bytes, std::uint32_t mode, Durability durability)
+Result<void> write_new_at(const NameInFolder& place, ByteView bytes, std::uint32_t mode, Durability durability)
 {
     Descriptor file = open_at(place.at(), place.name, O_WRONLY | O_CREAT | O_EXCL, mode);
     if (!file) return failed("create", place.path, errno);
@@ -81,7 +81,7 @@ Result<void> write_new_at(const Place& place, ByteView bytes, std::uint32_t mode
     return result;
 }
 
-Result<void> remove_at(const Place& place)
+Result<void> remove_at(const NameInFolder& place)
 {
     if (::unlinkat(place.at(), place.name.c_str(), 0) == 0 || errno == ENOENT) return {};
     const int error = errno;
@@ -106,7 +106,7 @@ std::optional<FileType> known_type(unsigned char type) noexcept
 /// True if flock() failed because this file system has no locks (NFS without lockd, Lustre without its option, FUSE).
 bool has_no_locks(int error) noexcept { return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP; }
 
-Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t mode)
+Result<std::unique_ptr<FileLock>> try_lock_at(const NameInFolder& place, std::uint32_t mode)
 {
     // If the file was removed between open() and flock(), the lock protects nothing: try again.
     for (int round = 0; round < k_lock_rounds; ++round) {
@@ -133,7 +133,7 @@ Result<std::unique_ptr<FileLock>> try_lock_at(const Place& place, std::uint32_t 
 
 } // namespace
 
-Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, const struct stat& status,
+Result<bool> make_lock_file_ours(const NameInFolder& place, const Descriptor& file, const struct stat& status,
                                  std::uint32_t mode)
 {
     if (status.st_uid != ::geteuid()) return true;
@@ -150,7 +150,7 @@ Result<bool> make_lock_file_ours(const Place& place, const Descriptor& file, con
     return true;
 }
 
-std::unexpected<Error> replaced_again_and_again(const Place& place)
+std::unexpected<Error> replaced_again_and_again(const NameInFolder& place)
 {
     return fail(ErrorCode::io_failed, "cannot lock {}: other processes remove it again and again", place.path.string());
 }

@@ -1,4 +1,4 @@
-// Look: captures the callable, which runs no work, and draws conclusions from the captures.
+// Observer: captures the callable, which runs no work, and draws conclusions from the captures.
 #pragma once
 
 #include <chrono>
@@ -17,26 +17,26 @@
 
 namespace warmgraph {
 
-struct Seen {
-    Classified classified;
+struct Observation {
+    Classification classified;
     std::vector<std::string> scalar_proofs; ///< texts such as "position: proven at all 2,048 values"
     std::vector<std::uint32_t> groups;      ///< as Captures::groups
     /// Number of parameter words that were never written; they are classified as zeros.
     std::size_t unwritten_words = 0;
 };
 
-class Look {
+class Observer {
 public:
     /// Captures are made with `memory` at placement 0 and with `scratch`. All arguments outlive this object.
-    Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
-         const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused);
-    Look(const Look&) = delete;
-    Look& operator=(const Look&) = delete;
-    ~Look();
+    Observer(const CaptureTarget& target, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
+             const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused);
+    Observer(const Observer&) = delete;
+    Observer& operator=(const Observer&) = delete;
+    ~Observer();
 
     /// Call this once. `probing`: time for probing scalars. `find_more` may add facts before classification.
-    [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing,
-                                    const std::function<Result<void>(Captures&)>& find_more);
+    [[nodiscard]] Result<Observation> observe(std::chrono::milliseconds probing,
+                                              const std::function<Result<void>(Captures&)>& find_more);
     /// The capture at placement 0 as the driver gave it, except that bytes that were never written are zeros.
     [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
     /// Returns how many words of parameters were never written, as far as this is known yet.
@@ -47,17 +47,17 @@ public:
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
 
 private:
-    struct Elsewhere;
+    struct FreshAddresses;
     [[nodiscard]] Result<CapturedGraph> capture_here(const std::vector<std::uint64_t>& scalars,
                                                      const StackState& stack = {});
-    [[nodiscard]] Result<CapturedGraph> capture_in(Elsewhere& at, const StackState& stack = {});
+    [[nodiscard]] Result<CapturedGraph> capture_in(FreshAddresses& at, const StackState& stack = {});
     [[nodiscard]] Result<CapturedGraph> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
                                                      const std::vector<std::uint64_t>& scalars,
                                                      const StackState& stack);
     [[nodiscard]] Result<void> know_other_memory(Captures& captures) const;
     [[nodiscard]] Result<Captures> capture_all();
-    [[nodiscard]] Result<void> capture_moved(Captures& captures, Apart apart);
-    [[nodiscard]] Result<CapturedGraph> capture_elsewhere(const Shuffle& shuffle, Apart apart,
+    [[nodiscard]] Result<void> capture_moved(Captures& captures, ShadowGrouping grouping);
+    [[nodiscard]] Result<CapturedGraph> capture_elsewhere(const Shuffle& shuffle, ShadowGrouping grouping,
                                                           const Captures& captures);
     [[nodiscard]] Result<bool> asks_how_tensors_lie(const Captures& captures);
     [[nodiscard]] Result<void> capture_where_tensors_overlap(Captures& captures);
@@ -68,12 +68,12 @@ private:
                                                    std::chrono::steady_clock::time_point deadline);
     [[nodiscard]] bool are_the_same(Captures captures) const;
     [[nodiscard]] Result<Captures> without_stack_remains(Captures captures);
-    [[nodiscard]] Result<Captures> over_one_paint(Captures captures);
+    [[nodiscard]] Result<Captures> capture_until_repeated(Captures captures);
     void clear_unwritten(Captures& captures) const;
     [[nodiscard]] std::optional<Captures> without_host_addresses(const Captures& captures) const;
     [[nodiscard]] Result<void> check_unwritten() const;
 
-    const Subject& m_subject;
+    const CaptureTarget& m_target;
     const Frame& m_frame;
     TrialMemory& m_memory;
     ScratchPool& m_scratch;
@@ -82,7 +82,7 @@ private:
     UnusedWords m_unused;
     backends::RawGraph m_capture;
     // Addresses of the captures; kept until everything is classified, because no address may be used twice.
-    std::deque<Elsewhere> m_places;
+    std::deque<FreshAddresses> m_places;
     HostStack m_stack;        // the stack of the recording thread
     StackMovement m_movement; // the stack's movement between the first two captures
     /// Bytes of kernel parameters that were never written, according to all captures so far. nullopt: no captures yet.

@@ -13,7 +13,7 @@
 
 namespace warmgraph::backends {
 
-enum class PlaceKind : std::uint8_t {
+enum class NodePlaceKind : std::uint8_t {
     parameter,       ///< a kernel's parameter
     attribute,       ///< a launch attribute
     source,          ///< a copy's source
@@ -24,10 +24,10 @@ enum class PlaceKind : std::uint8_t {
 };
 
 /// A place in a node, independent of the node.
-struct Place {
-    PlaceKind kind = PlaceKind::parameter;
+struct NodePlace {
+    NodePlaceKind kind = NodePlaceKind::parameter;
     std::uint32_t index = 0; ///< index of the parameter, attribute, memory operation or semaphore; else 0
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const NodePlace&) const = default;
 };
 
 /// The data at a place of `Work` (RawWork or const RawWork): one pointer is set, or none if the node lacks that place.
@@ -61,7 +61,7 @@ using ContentOf = Content<std::conditional_t<std::is_const_v<Raw>, const RawWork
 // --- For each kind of node: the content at a place, and the node's places in order
 
 template <HasNoPlace Work>
-constexpr ContentOf<Work> content(Work&, const Place&) noexcept
+constexpr ContentOf<Work> content(Work&, const NodePlace&) noexcept
 {
     return {};
 }
@@ -71,11 +71,11 @@ constexpr void visit_places(Work&, Visit&&)
 }
 
 template <Is<RawKernel> Kernel>
-constexpr ContentOf<Kernel> content(Kernel& kernel, const Place& place) noexcept
+constexpr ContentOf<Kernel> content(Kernel& kernel, const NodePlace& place) noexcept
 {
-    if (place.kind == PlaceKind::attribute && place.index < kernel.attributes.size())
+    if (place.kind == NodePlaceKind::attribute && place.index < kernel.attributes.size())
         return {.bytes = &kernel.attributes[place.index].value};
-    if (place.kind != PlaceKind::parameter || place.index >= kernel.params.size()) return {};
+    if (place.kind != NodePlaceKind::parameter || place.index >= kernel.params.size()) return {};
     auto& param = kernel.params[place.index];
     if (param.kind == ParamKind::memory) return {.address = &param.address};
     if (param.kind == ParamKind::value) return {.bytes = &param.value};
@@ -85,61 +85,61 @@ template <Is<RawKernel> Kernel, class Visit>
 constexpr void visit_places(Kernel& kernel, Visit&& visit)
 {
     for (std::uint32_t i = 0; i < kernel.params.size(); ++i)
-        if (kernel.params[i].kind != ParamKind::local) visit(Place{PlaceKind::parameter, i});
-    for (std::uint32_t i = 0; i < kernel.attributes.size(); ++i) visit(Place{PlaceKind::attribute, i});
+        if (kernel.params[i].kind != ParamKind::local) visit(NodePlace{NodePlaceKind::parameter, i});
+    for (std::uint32_t i = 0; i < kernel.attributes.size(); ++i) visit(NodePlace{NodePlaceKind::attribute, i});
 }
 
 template <Is<RawCopy> Copy>
-constexpr ContentOf<Copy> content(Copy& copy, const Place& place) noexcept
+constexpr ContentOf<Copy> content(Copy& copy, const NodePlace& place) noexcept
 {
-    if (place.kind == PlaceKind::source) return {.address = &copy.source};
-    if (place.kind == PlaceKind::destination) return {.address = &copy.destination};
+    if (place.kind == NodePlaceKind::source) return {.address = &copy.source};
+    if (place.kind == NodePlaceKind::destination) return {.address = &copy.destination};
     return {};
 }
 template <Is<RawCopy> Copy, class Visit>
 constexpr void visit_places(Copy&, Visit&& visit)
 {
-    visit(Place{PlaceKind::source});
-    visit(Place{PlaceKind::destination});
+    visit(NodePlace{NodePlaceKind::source});
+    visit(NodePlace{NodePlaceKind::destination});
 }
 
 template <Is<RawFill> Fill>
-constexpr ContentOf<Fill> content(Fill& fill, const Place& place) noexcept
+constexpr ContentOf<Fill> content(Fill& fill, const NodePlace& place) noexcept
 {
-    if (place.kind == PlaceKind::destination) return {.address = &fill.destination};
+    if (place.kind == NodePlaceKind::destination) return {.address = &fill.destination};
     return {};
 }
 template <Is<RawFill> Fill, class Visit>
 constexpr void visit_places(Fill&, Visit&& visit)
 {
-    visit(Place{PlaceKind::destination});
+    visit(NodePlace{NodePlaceKind::destination});
 }
 
 /// An operation without an address (a barrier) has a null address.
 template <Is<RawMemoryOperations> Batch>
-constexpr ContentOf<Batch> content(Batch& batch, const Place& place) noexcept
+constexpr ContentOf<Batch> content(Batch& batch, const NodePlace& place) noexcept
 {
     if (place.index >= batch.operations.size()) return {};
-    if (place.kind == PlaceKind::operation) return {.address = &batch.operations[place.index].address};
-    if (place.kind == PlaceKind::operation_value) return {.number = &batch.operations[place.index].value};
+    if (place.kind == NodePlaceKind::operation) return {.address = &batch.operations[place.index].address};
+    if (place.kind == NodePlaceKind::operation_value) return {.number = &batch.operations[place.index].value};
     return {};
 }
 template <Is<RawMemoryOperations> Batch, class Visit>
 constexpr void visit_places(Batch& batch, Visit&& visit)
 {
-    for (std::uint32_t i = 0; i < batch.operations.size(); ++i) visit(Place{PlaceKind::operation, i});
+    for (std::uint32_t i = 0; i < batch.operations.size(); ++i) visit(NodePlace{NodePlaceKind::operation, i});
 }
 
 template <Is<RawSemaphores> Semaphores>
-constexpr ContentOf<Semaphores> content(Semaphores& semaphores, const Place& place) noexcept
+constexpr ContentOf<Semaphores> content(Semaphores& semaphores, const NodePlace& place) noexcept
 {
-    if (place.kind != PlaceKind::semaphore || place.index >= semaphores.uses.size()) return {};
+    if (place.kind != NodePlaceKind::semaphore || place.index >= semaphores.uses.size()) return {};
     return {.number = &semaphores.uses[place.index].value};
 }
 template <Is<RawSemaphores> Semaphores, class Visit>
 constexpr void visit_places(Semaphores& semaphores, Visit&& visit)
 {
-    for (std::uint32_t i = 0; i < semaphores.uses.size(); ++i) visit(Place{PlaceKind::semaphore, i});
+    for (std::uint32_t i = 0; i < semaphores.uses.size(); ++i) visit(NodePlace{NodePlaceKind::semaphore, i});
 }
 
 // --- For each kind of node: its driver handles
@@ -163,7 +163,7 @@ constexpr void visit_handles(Semaphores& semaphores, Visit&& visit)
 
 /// Returns an empty Content if the node lacks that place. Does not allocate.
 template <detail::Is<RawWork> Work>
-[[nodiscard]] constexpr Content<Work> content_at(Work& work, const Place& place) noexcept
+[[nodiscard]] constexpr Content<Work> content_at(Work& work, const NodePlace& place) noexcept
 {
     return std::visit([&](auto& one) -> Content<Work> { return detail::content(one, place); }, work);
 }
@@ -174,8 +174,8 @@ constexpr void for_each_place(Work& work, Visit&& visit)
 {
     std::visit(
         [&](auto& one) {
-            detail::visit_places(one,
-                                 [&](const Place& place) { visit(place, Content<Work>(detail::content(one, place))); });
+            detail::visit_places(
+                one, [&](const NodePlace& place) { visit(place, Content<Work>(detail::content(one, place))); });
         },
         work);
 }
