@@ -667,7 +667,7 @@ def test_wrapping_reads_and_opens_nothing(tmp_path, monkeypatch):
 def test_a_bound_wrapper_is_described_as_its_method_is():
     class Step:
         def run(self, x: int, y: str = "b") -> None:
-            """What it does."""
+            """Runs a step."""
 
         cached = cache_compile(run, device="opencl")
 
@@ -675,7 +675,7 @@ def test_a_bound_wrapper_is_described_as_its_method_is():
     for bound in (step.cached, copy.copy(step).cached):  # tested before any other access to the wrapper
         assert inspect.signature(bound) == inspect.signature(step.run)
         assert bound._object == id(bound._function.__self__)  # later calls are known by the id of the bound object
-    assert (step.cached.__doc__, step.cached.__module__, step.cached.__name__) == ("What it does.", __name__, "run")
+    assert (step.cached.__doc__, step.cached.__module__, step.cached.__name__) == ("Runs a step.", __name__, "run")
     assert step.cached.__wrapped__ is Step.run and step.cached.options is Step.cached.options and "run" in repr(step.cached)
     assert isinstance(step.cached, warmgraph.CachedFunction) and step.cached._object == id(step) != Step.cached._object
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

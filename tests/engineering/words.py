@@ -121,7 +121,9 @@ def not_wanted(glossary: str) -> list[tuple[str, str]]:
 
 
 def is_inside(name: str, folder: str) -> bool:
-    return name == folder.rstrip("/") or name.startswith(folder.rstrip("/") + "/") if folder else not name.startswith(("tests/mutants/", "CHANGELOG.md"))
+    if folder:
+        return name.startswith(folder.rstrip("/") + "/")
+    return not name.startswith((*size.TESTS, *size.LEFT_OUT, "CHANGELOG.md"))
 
 
 def names_back(files: dict[str, str]) -> list[str]:

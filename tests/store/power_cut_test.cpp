@@ -232,7 +232,7 @@ private:
     std::vector<Step> m_steps;
 };
 
-/// What the tests found in the folders that the cuts left.
+/// The state of the folders that the cuts left.
 struct CutReport {
     std::size_t folders = 0;
     std::vector<std::string> wrong; ///< entries or images that no process published, or folders that need manual repair

@@ -766,8 +766,8 @@ WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function
 WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
-/// What each of the spec's buckets pads to now, ascending, as a JSON list of lists: an empty one for buckets that are fixed, or that
-/// nothing was learnt for. Written like wg_cache_summary.
+/// Writes the sizes to which each of the spec's buckets pads now, ascending, as a JSON list of lists. The list is empty for
+/// fixed buckets, and for buckets without a learnt size.
 WARMGRAPH_API wg_status wg_function_buckets(const wg_function* function, char* text, uint64_t capacity,
                                             uint64_t* length);
 

@@ -119,9 +119,9 @@ Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std:
 }
 
 /// The facts, inputs and states that a Spec declares, here and now. Tensors and values of a call are not compared.
-class Wanted {
+class SpecFilter {
 public:
-    Wanted(const Cache::Impl& cache, const std::string& name, Spec spec, const backends::Device& backend)
+    SpecFilter(const Cache::Impl& cache, const std::string& name, Spec spec, const backends::Device& backend)
         : m_relaxation(cache.settings.relaxation)
     {
         spec.outputs.clear(); // the caller may not know them yet
@@ -177,7 +177,7 @@ std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& d
     const auto policy = query.spec && query.spec->policy ? *query.spec->policy : m_impl->settings.policy;
     if (query.spec) require_version("looked for", name, *query.spec);
     if (!m_impl->looks_for_entries(policy)) return {};
-    std::optional<Wanted> wanted;
+    std::optional<SpecFilter> wanted;
     if (query.spec) wanted.emplace(*m_impl, name, std::move(*query.spec), backend);
     auto here = backend.facts();
     guards::canonicalize(here);
