@@ -14,9 +14,9 @@ namespace warmgraph {
 
 /// Which entries Cache::entries lists, and how much of each.
 struct EntryQuery {
-    /// Only entries that a call of a function with this Spec could use, as far as a header shows it: their facts hold
-    /// here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from the
-    /// entry. Spec::version is needed. nullopt: all entries of the function.
+    /// Lists only entries that a call of a function with this Spec could use, as far as a header shows it: their facts
+    /// hold here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from
+    /// the entry. The Spec needs a version. nullopt: all entries of the function.
     std::optional<Spec> spec{};
     /// At most this many entries, the last used ones.
     std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -26,7 +26,7 @@ struct EntryQuery {
 
 /// An entry that Cache::entries lists.
 struct StoredEntry {
-    /// The Spec for Cache::load, once each of `states` has an address: here their memory has a size alone. The entry
+    /// The Spec for Cache::load, once each of `states` has an address: here, their memory has only a size. The entry
     /// itself says which code was recorded (Spec::recorded_code, Spec::config); environment variables are looked up
     /// here.
     Spec spec;
