@@ -225,10 +225,10 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// so that a refusal to record stays a refusal.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
-/// As wg_function_misses writes them.
+/// Returns the misses as the text that wg_function_misses writes.
 [[nodiscard]] std::string misses_text(const std::vector<Miss>& misses);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
-/// The name must live as long as the result.
+/// Converts an argument. Its name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);
 
 /// Throws invalid_argument for a size below `least`, or one that is so large that it was not set.
@@ -237,7 +237,8 @@ void check_size(std::uint64_t size, std::size_t least, std::string_view what);
 /// Copies a caller's struct, whose first member is its size, over a struct of this version that has the defaults.
 void copy_versioned(void* to, std::size_t known, const void* from, std::size_t least, std::string_view what);
 
-/// Copies the first `size` bytes of this version's struct to a caller's struct. Further members of it become 0.
+/// Copies the first `size` bytes of this version's struct to a caller's struct. Further members of the caller's struct
+/// become 0.
 void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t known) noexcept;
 
 /// Writes a text as snprintf does.
