@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t k_shown_of_setting = 64; // bytes of a bad setting in a message
 
-/// The whole text as a number without sign.
+/// Parses the whole text as a number without a sign.
 template <class Number>
 std::optional<Number> number_of(std::string_view text)
 {

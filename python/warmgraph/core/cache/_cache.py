@@ -55,12 +55,12 @@ class KindStatistics:
     """Counters of one kind; docs/kinds.md says what each kind counts. Times are in milliseconds."""
 
     hits: int = 0  #: stored artifacts that were used
-    misses: int = 0  #: no stored artifact could be used
-    made: int = 0  #: entries recorded, programs compiled, kernels tuned
-    refused: int = 0  #: calls that could not be recorded, programs that may not be compiled
+    misses: int = 0  #: lookups that found no artifact that could be used
+    made: int = 0  #: recorded entries, compiled programs, tuned kernels
+    refused: int = 0  #: calls that could not be recorded, or programs that may not be compiled
     making_ms: float = 0.0
-    load_ms: float = 0.0  #: spent on using hits
-    saved_ms: float = 0.0  #: what a start without the cache would have taken, less load_ms
+    load_ms: float = 0.0  #: time of loading and checking the artifacts of hits
+    saved_ms: float = 0.0  #: time of the same work without the cache, minus load_ms
     miss_reasons: tuple[str, ...] = ()  #: "decode: no entry", the first 64
 
     def __add__(self, other: KindStatistics) -> KindStatistics:
@@ -73,7 +73,7 @@ class Statistics:
     """A cache's counters in this process, and its folder."""
 
     folder: str
-    kinds: Mapping[str, KindStatistics] = dataclasses.field(default_factory=dict)  #: by "entries", "compiled", "tuned" and "profiles"
+    kinds: Mapping[str, KindStatistics] = dataclasses.field(default_factory=dict)  #: counters of "entries", "compiled", "tuned" and "profiles"
     cache_faults: int = 0  #: failures of the disk and damaged files: they cost time only
     untrusted: int = 0  #: entries that were refused for their signature
     images_loaded: int = 0
@@ -104,7 +104,7 @@ class Spec:
     version: str = ""
     strict: bool = False
     metadata: str = ""  #: text that entries carry, for Cache.entries; it is not a guard
-    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: from Cache.entries, for Cache.load: replaces code and version
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +166,8 @@ def _bytes_of(artifacts: int) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class PreloadProgress:
-    """The progress of Cache.preload. failed: damaged, or refused by the driver. function: of the last entry; "" when all are restored."""
+    """The progress of Cache.preload. failed: entries that are damaged, or that the driver refused. function: the function of
+    the last entry; "" when all entries are restored."""
 
     loaded: int
     failed: int
@@ -200,7 +201,7 @@ class Cache(Handle):
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
         if given.kinds is not None:
             codes = [_config.KINDS[kind] for kind in given.kinds]
-            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)  # an array for none, too
+            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)    # no kind needs an array too
         limits = [_c.wg_kind_bytes(_config.KINDS[kind], size) for kind, size in given.max_bytes_by_kind.items()]
         options.max_bytes_by_kind, options.max_bytes_by_kind_count = array_of(_c.wg_kind_bytes, limits), len(limits)
         packed = [_c.wg_kind_compression(_config.KINDS[kind], one.level, one.above) for kind, one in given.compression.items()]
@@ -252,11 +253,12 @@ class Cache(Handle):
                 progress: Callable[[PreloadProgress], Any] | None = None) -> PreloadProgress | None:
         """Restores entries before the calls that need them, in threads of the cache, which pause during first calls.
 
-        functions: names of functions, which need not be wrapped yet; restores each function's last used entry that fits `device`. A name that ends in
-        "*" stands for all functions of the model with this beginning. None: all entries of the functions that exist now. wait: wait until all are
-        restored, return the counts, and call `progress` after each. Without it returns None at once. A call restores an entry that is not
-        restored yet, or waits for it if it is being restored. An entry that cannot be used counts as failed, and raises nothing.
-        InvalidArgument: an impossible function name, names without a device, `progress` without `wait`.
+        functions: names of functions, which need not be wrapped yet; of each function, the last used entry that fits `device` is restored.
+        A name that ends in "*" stands for all functions of the model whose names begin with the text before it. No names: all entries of
+        the functions that exist now. wait: waits until all entries are restored, returns the counts, and calls `progress` after each entry.
+        Without `wait` the method returns None at once. A call restores an entry that is not restored yet, or waits for it if it is being
+        restored. An entry that cannot be used counts as failed, and raises nothing. InvalidArgument: an impossible function name, names
+        without a device, `progress` without `wait`.
         """
         if progress is not None and not wait:
             raise errors.InvalidArgument("progress is given without wait: pass wait=True")
@@ -284,21 +286,21 @@ class Cache(Handle):
         return _preloaded(now, "")
 
     def clear(self, function: str | None = None, *, kind: str = "entries") -> int:
-        """Removes this rank's entries of one function, or of all, or all files of another kind in the folder: "compiled", "tuned", "profiles"
-        or "torch"; "all": each kind. Returns how many files went, not counting the images of entries. InvalidArgument: another kind, or a
-        function with a kind that has none."""
+        """Removes this rank's entries of one function (None: of all functions), or all files of another kind in the folder: "compiled", "tuned",
+        "profiles" or "torch". "all": the files of each kind. Returns the number of removed files, not counting the images of entries.
+        InvalidArgument: another kind, or `function` with a kind that belongs to no function."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear(self.pointer, text_or_none(function), kind.encode(), ctypes.byref(removed))
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
-        include_torch: what PyTorch compiled as well (put_artifact); InvalidArgument where there is no key to sign the bundle with."""
+        """Returns the artifacts that this process made or used through this cache, as a bundle's bytes; None: there are none. include_torch: adds
+        PyTorch's compiled code (put_artifact); InvalidArgument if there is no key to sign the bundle with."""
         return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
-        """Puts a bundle's bytes into the folder. Skips and names artifacts that do not fit the device, its driver and the environment. Replaces
-        nothing."""
+        """Puts a bundle's bytes into the folder. Artifacts that do not fit the device, its driver or the environment are skipped,
+        and the result names them. Nothing in the folder is replaced."""
         lib = library()
         handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
@@ -313,7 +315,8 @@ class Cache(Handle):
         library().wg_cache_put_artifact(self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs), data, len(data))
 
     def artifact(self, kind: str, facts: Mapping[str, str]) -> bytes | None:
-        """The bytes that put_artifact() kept under this kind and these facts; None: there are none. Untrusted: no accepted key signed them."""
+        """The bytes that put_artifact() kept under this kind and these facts; None: there are no such bytes. Untrusted: no accepted key
+        signed them."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
             handle = lib.made("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
@@ -325,8 +328,8 @@ class Cache(Handle):
             lib.wg_artifacts_destroy(handle)
 
     def check_bundle(self, device: Device, file: _config.Path) -> dict[str, Any]:
-        """The entries of a bundle file that fit the device, from its header and index alone. For the result see wg_cache_check_bundle in
-        warmgraph.h."""
+        """Judges which artifacts of a bundle file fit the device. It reads only the header, the index and tuned configurations. For the result
+        see wg_cache_check_bundle in warmgraph.h."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
         return found
 
@@ -337,7 +340,7 @@ class Cache(Handle):
     def entries(self, name: str, device: Device, *, spec: Spec | None = None, most: int | None = None) -> list[dict[str, Any]]:
         """Lists the stored entries of a function, the last used first, at most `most`, as wg_cache_entries in warmgraph.h describes them.
 
-        spec: only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
+        spec: lists only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
         compared: a caller may learn them from the entry. Reads headers alone, and no more than it needs.
         """
         query, keep = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query)), list[Any]()

@@ -159,7 +159,7 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 
 def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
     """The metadata in an entry. `objects`: the surrounding objects at the paths. Aliases and contents are for processes
-    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have an unused member "met"."""
+    without PyTorch (core/serving/_entry_metadata.py). Older entries lack these, or have another member that is not used."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],

@@ -50,13 +50,14 @@ template <class Value>
     return {};
 }
 
-/// $WARMGRAPH_CACHE_BYTES.
+/// Returns the budget in $WARMGRAPH_CACHE_BYTES.
 [[nodiscard]] Result<BytesBudget> environment_bytes();
-/// $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES. One that makes no sense is a warning.
+/// Returns the budget in $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES. A value that makes no sense gives the
+/// default and a warning.
 [[nodiscard]] Budget environment_budget();
-/// $WARMGRAPH_COMPRESSION. One that makes no sense is a warning.
+/// Returns the compression in $WARMGRAPH_COMPRESSION. A value that makes no sense gives the default and a warning.
 [[nodiscard]] Packings environment_packings();
-/// $WARMGRAPH_KINDS.
+/// Returns the kinds in $WARMGRAPH_KINDS.
 [[nodiscard]] Result<KindSet> environment_kinds();
 
 } // namespace warmgraph::store
