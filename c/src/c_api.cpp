@@ -91,7 +91,7 @@ std::map<std::string, std::string> to_map(const wg_key_value* list, std::uint64_
 
 void check_size(std::uint64_t size, std::size_t least, std::string_view what)
 {
-    constexpr std::uint64_t k_most = 4096; // far above any version of a struct
+    constexpr std::uint64_t k_most = 4096; // bytes: far more than any version of a struct has
     if (size < least || size > k_most)
         refuse("{} has the size {}, expected at least {}: set it to sizeof({})", what, size, least, what);
 }

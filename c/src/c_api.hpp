@@ -214,7 +214,7 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
               sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec &&
               sizeof(wg_entry_query) >= k_least_entry_query);
 
-/// Reads the caller's spec; members that it does not have take their defaults. Throws if the name is null.
+/// Reads the caller's spec; members that its version does not have take their defaults. Throws if the name is null.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
 /// Reads a caller's spec whose name is not used. `what` names the spec in errors.
@@ -231,7 +231,7 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// Converts an argument. Its name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);
 
-/// Throws invalid_argument for a size below `least`, or one that is so large that it was not set.
+/// Throws invalid_argument if the size is below `least`, or so large that the caller cannot have set it.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);
 
 /// Copies a caller's struct, whose first member is its size, over a struct of this version that has the defaults.

@@ -17,7 +17,7 @@ Policy = Literal["default", "read_write", "read_only", "refresh", "off", "requir
 
 Path = str | os.PathLike[str]
 
-#: The kinds of artifacts in a cache, by their words (docs/kinds.md).
+#: The number of each kind of artifact, by the kind's word (docs/kinds.md).
 KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_values.items()}
 
 Kind = Literal["entries", "images", "constants", "compiled", "tuned", "profiles", "torch"]

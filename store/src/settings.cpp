@@ -36,7 +36,7 @@ std::uint64_t cut_unit(std::string_view& text)
     };
     const bool is_binary = text.ends_with("iB") || text.ends_with("ib");
     if (is_binary || text.ends_with('B') || text.ends_with('b')) text.remove_suffix(is_binary ? 2 : 1);
-    if (!is_binary) cut_blanks(); // "10 B"
+    if (!is_binary) cut_blanks(); // a blank may stand before the B, as in "10 B"
     std::uint64_t factor = 1;
     if (!text.empty()) {
         const auto unit = std::ranges::find(k_units, text.back(), &std::pair<char, int>::first);

@@ -29,7 +29,7 @@ protected:
         Statistics statistics;
         std::string summary;
     };
-    /// A new process. It compiles nothing ahead, tunes a kernel and calls a function.
+    /// Works like a new process: compiles nothing ahead, tunes a kernel and calls a function.
     [[nodiscard]] Start start(const std::optional<Kinds>& kinds = {})
     {
         CacheOptions how = options();

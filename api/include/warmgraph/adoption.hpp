@@ -59,7 +59,8 @@ struct AdoptedPart {
 
 struct Adoption {
     NativeCapture first;
-    /// The same work, captured with all of its regions and scratch elsewhere. It proves which words are addresses.
+    /// The same work, captured with all of its regions and scratch elsewhere. The second capture proves which words are
+    /// addresses.
     std::optional<NativeCapture> second{};
     Unproven unproven = Unproven::refuse;
     /// Values that Spec::values had at the capture, by name.

@@ -14,7 +14,7 @@ namespace warmgraph {
 struct ArtifactAmount {
     std::string kind;
     std::uint64_t count = 0;
-    std::uint64_t bytes = 0; ///< their size in a cache folder
+    std::uint64_t bytes = 0; ///< size of the artifacts in a cache folder
     /// The time that it took to make them, in seconds. For entries: the first calls without the cache, compiling
     /// included. For compiled programs: compiling. For tuned configurations: tuning. 0 for other kinds.
     double seconds = 0;
@@ -64,7 +64,7 @@ struct BundledEntry {
     FitVerdict verdict = FitVerdict::fits;
     /// The fact that differs ("device.architecture"); if the member cannot be read: the error's code
     std::string field{};
-    std::string detail{}; ///< "device.architecture sm_80 recorded, sm_90 now", and the cure
+    std::string detail{}; ///< how it differs ("device.architecture sm_80 recorded, sm_90 now"), and the cure
 };
 
 struct BundleCheck {

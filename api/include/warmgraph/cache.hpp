@@ -33,7 +33,7 @@ namespace warmgraph {
 /// When a miss is recorded.
 enum class RecordWhen : std::uint8_t {
     in_call,   ///< in the call that misses
-    on_demand, ///< in Cache::record_pending, on its thread; until then the cache keeps copies of the call's memory
+    on_demand, ///< in Cache::record_pending; until then, the cache keeps copies of the call's memory
 };
 
 /// Whether the folder's name says that the model's shapes are "static" or "dynamic".
@@ -106,8 +106,8 @@ struct CacheOptions {
     /// The first call that would use a restored graph runs the function on the caller's memory instead, and the graph
     /// on copies. Later calls use the graph if both gave the same results. A difference is a cache fault: the entry is
     /// removed and recorded again. Functions without a callable (Cache::load, Cache::adopt) cannot be compared. The
-    /// variable WARMGRAPH_VERIFY sets it from outside: "never", "first", or "1/N" (also each Nth call of a loaded
-    /// graph).
+    /// variable WARMGRAPH_VERIFY sets this option from outside: "never", "first", or "1/N" (also each Nth call of a
+    /// loaded graph).
     bool verify_on_load = false;
     SigningOptions signing{};
     /// Bundles (.wgb) that are read where they lie: artifacts that the folder does not have are looked for in them, in
@@ -264,8 +264,8 @@ public:
     [[nodiscard]] std::string readable(std::string_view function) const;
     /// Counts calls that ran as they are because their caller did not let the cache record or replay them, and keeps
     /// the reason beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds
-    /// at most, so call it for the first call of a kind, and later only now and then. If it cannot be written, nothing
-    /// is thrown. invalid_argument: a name that no function can have, or no text. Thread-safe.
+    /// at most, so report the first refused call for a reason, and later calls only now and then. If the reason cannot
+    /// be written, nothing is thrown. invalid_argument: a name that no function can have, or no text. Thread-safe.
     void note_refusal(const std::string& name, const Device& device, const Refusal& refusal);
     /// Removes stored artifacts and returns the number of removed files, not counting the images of entries. `kind`
     /// "entries": this rank's entries of `function`, or of all functions of this model where it is empty, with the

@@ -43,12 +43,13 @@ struct MissedFact {
 
 /// A call that no entry could serve, and the reasons at that time.
 struct Miss {
-    std::string time;    ///< ISO 8601, UTC
-    std::string reason;  ///< the same as in the log
-    std::string end;     ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (the entry of another process)
-    std::string entry;   ///< the first digits of the guards digest that the call would have
-    std::string nearest; ///< the first digits of the variant with the fewest differences; "" without a variant
-    std::uint64_t variants = 0;            ///< number of variants on disk that could be read
+    std::string time;   ///< ISO 8601, UTC
+    std::string reason; ///< the same as in the log
+    /// How the call ended: "recorded", "ran as it is", "refused", "thrown", "replayed" (the entry of another process)
+    std::string end;
+    std::string entry;          ///< the first digits of the guards digest that the call would have
+    std::string nearest;        ///< the first digits of the variant with the fewest differences; "" without a variant
+    std::uint64_t variants = 0; ///< number of variants on disk that could be read
     std::vector<MissedFact> differences{}; ///< facts that differ from `nearest`, at most 32
     std::uint64_t agree = 0;               ///< number of facts that agree with `nearest`
 };

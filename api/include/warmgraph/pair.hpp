@@ -20,7 +20,8 @@ namespace warmgraph {
 /// environment, version, policy, metadata) may stand in either Spec.
 struct PairSpec {
     Spec forward{};
-    /// Its inputs are the gradients of forward's outputs, and other tensors that it reads. Its outputs are gradients.
+    /// The inputs of backward are the gradients of forward's outputs, and other tensors that backward reads. The
+    /// outputs of backward are gradients.
     Spec backward{};
     /// Tensors that forward saves for backward. They lie in an arena that the pair owns, and no call passes them: each
     /// callable asks Recorder::address for them. Forward writes them like outputs, backward reads them like inputs.

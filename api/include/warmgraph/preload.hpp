@@ -44,9 +44,9 @@ struct PreloadOptions {
     const Device* device = nullptr; ///< the device of the functions that are named
     /// The function whose last used entry is restored first, before other headers are read, which takes milliseconds
     /// for many entries. Cache::preload returns after this entry (not with PreloadWait::all), and the rest is planned
-    /// in the background. The call of this function enqueues its nodes one by one where that gives the same result, and
-    /// its graph is instantiated after that call. Empty, or a function without an entry that fits: the most urgent
-    /// entry of all comes first.
+    /// in the background. The first call of this function enqueues the graph's nodes one by one where that gives the
+    /// same result, and the graph is instantiated after that call. Empty, or a function without an entry that fits: the
+    /// most urgent entry of all comes first.
     std::string first{};
     /// Returns how urgent an entry is; entries with a higher number are restored first. Among entries of the same
     /// urgency, and without this function, the last used entries come first; functions that are named come in the order
@@ -55,8 +55,8 @@ struct PreloadOptions {
     /// its exceptions pass through. With the other values, and after `first`, it is called in a thread of the cache; an
     /// exception is logged, and all entries then have the same urgency.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
-    /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. It may exit
-    /// the process. It is not called for entries that are restored while the Preload is destroyed.
+    /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. The callback
+    /// may exit the process. It is not called for entries that are restored while the Preload is destroyed.
     std::function<void(const PreloadProgress&)> progress{};
     PreloadWait wait = PreloadWait::first;
     std::uint32_t threads = 0; ///< threads that restore at once, eight at most; 0: eight, or as many as the machine has

@@ -26,7 +26,7 @@ struct KindStatistics {
     /// the compilations and searches that the hits replaced. load_ms, and the time that another kind counts
     /// (docs/kinds.md), are subtracted. Profiles: 0.
     double saved_ms = 0;
-    std::vector<std::string> miss_reasons{}; ///< "decode: no entry", the first 64; profiles: none
+    std::vector<std::string> miss_reasons{}; ///< reasons of misses ("decode: no entry"), the first 64; profiles: none
 };
 
 struct Statistics {
@@ -37,7 +37,7 @@ struct Statistics {
         0; ///< loaded images of this cache's entries, also those that another cache of the process loaded
     std::uint64_t captures_written = 0; ///< files that Cache::write_capture wrote
     std::uint64_t captures_paired = 0;  ///< captures of other processes that proved an entry
-    std::uint64_t captures_ignored = 0; ///< captures that are damaged, of another version, or proved nothing
+    std::uint64_t captures_ignored = 0; ///< captures that are damaged or of another version, or that proved nothing
 
     /// The counters of one kind; all 0 for a kind that is not counted.
     [[nodiscard]] KindStatistics of(ArtifactKind kind) const

@@ -12,7 +12,7 @@
 
 namespace warmgraph {
 
-/// Which entries Cache::entries lists, and how much of each.
+/// Chooses the entries that Cache::entries lists, and the members that it fills in.
 struct EntryQuery {
     /// Lists only entries that a call of a function with this Spec could use, as far as a header shows it: their facts
     /// hold here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from

@@ -152,13 +152,13 @@ struct TuningStatistics {
     double tuning_ms = 0;       ///< spent on timing
     double load_ms = 0;         ///< spent on reading winners and on comparing them with the default
     double saved_ms = 0;        ///< time of the tunings that hits saved, minus load_ms
-    std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
+    std::vector<std::string> miss_reasons{}; ///< reasons of misses ("matmul: no stored configuration"), at most 64
 };
 
 /// The kernels of one module (a model, or a program with several kernels) while it is compiled. The configurations that
 /// an earlier start found for this module are loaded ahead from one file. They are used for a kernel that has no usable
-/// file of its own; a kernel's own file wins, because it is newer. end() stores the configurations of all kernels that
-/// were tuned or hit in the module's file. So a model that shares kernels with an older model keeps their
+/// file of its own; a kernel's own file wins, because it is newer. end() writes the configurations of all kernels that
+/// were tuned or hit into the module's file. So a model that shares kernels with an older model keeps their
 /// configurations. One thread at a time may use it.
 class WARMGRAPH_API TuningModule {
 public:

@@ -57,7 +57,7 @@ typedef struct wg_torch_type {
 typedef struct wg_torch_tensors {
     uint64_t at;                  ///< bytes from a Python object to its at::Tensor
     void* kinds[2];               ///< the classes of tensors; objects of other classes go to `otherwise`
-    wg_dltensor_reader otherwise; ///< DLPack's reader, for a tensor on another device, or without strides
+    wg_dltensor_reader otherwise; ///< DLPack's reader, for a tensor that is on another device or has no strides
     int32_t (*get_data_ptr)(void*, void**);
     int32_t (*get_dim)(void*, int64_t*);
     int32_t (*get_sizes)(void*, int64_t**);
@@ -133,7 +133,7 @@ typedef struct wg_snapshot {
     uint64_t seen;    ///< set by wg_snapshot_is_same
 } wg_snapshot;
 
-/// Returns 1 if all objects are the same, 0 if one object is another one, and -1 if this process does not export
+/// Returns 1 if all objects are the same, 0 if an object is not the same, and -1 if this process does not export
 /// Python's functions. No exception stays set.
 WARMGRAPH_API int wg_snapshot_is_same(wg_snapshot* snapshot);
 /// A callback for PyDict_AddWatcher (Python 3.12). It counts the events of all dictionaries that it watches. Returns 0.
@@ -224,7 +224,7 @@ typedef struct wg_steady_call {
     /// same, the functions of wg_use_torch_tensors return the same for the weight; then each call asks only for its
     /// address. 0: each call asks all functions.
     uint64_t weight_bytes;
-    wg_snapshot* always; ///< compared at each call, frozen or not
+    wg_snapshot* always; ///< compared at each call, also if `is_frozen` is nonzero
     wg_dltensor_reader read_tensor;
     uint64_t base;
     const uint32_t* inputs;            ///< registers of the input tensors

@@ -439,8 +439,8 @@ typedef struct wg_refusal {
 } wg_refusal;
 /// Counts calls that ran as they are because their caller did not let the cache record or replay them, and keeps the
 /// reason beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at
-/// most, so call it for the first call of a kind, and later only now and then. It succeeds also if it cannot write.
-/// invalid_argument: a name that no function can have, or no text. Thread-safe.
+/// most, so report the first refused call for a reason, and later calls only now and then. It succeeds also if the
+/// reason cannot be written. invalid_argument: a name that no function can have, or no text. Thread-safe.
 WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
                                               const wg_refusal* refusal);
 /// Records the calls that wait to be recorded, if their work is done. `recorded` (may be NULL) gets their number.
@@ -506,7 +506,7 @@ typedef struct wg_statistics {
     uint64_t images_loaded;
     uint64_t captures_written; ///< files that wg_capture_write wrote
     uint64_t captures_paired;  ///< captures of other processes that proved an entry
-    uint64_t captures_ignored; ///< captures that are damaged, of another version, or proved nothing
+    uint64_t captures_ignored; ///< captures that are damaged or of another version, or that proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; members that this library does not know are set to zero.
@@ -576,7 +576,8 @@ typedef struct wg_scalar_decl {
     const char* name;
     wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
     int32_t has_range; ///< nonzero: the scalar may be from `low` to `high`, both included. Set zero for a handle (u64)
-    double low;        ///< recording captures the function at values of the range to prove where the scalar goes
+    /// Recording captures the function at values between `low` and `high` to prove where the scalar goes
+    double low;
     double high;
 } wg_scalar_decl;
 
@@ -699,7 +700,8 @@ WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const 
 /// the function was wrapped or adopted with (invalid_argument: it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
-/// Which entries wg_cache_entries lists, and how much of each. Zero is the default of every member but `size`.
+/// Chooses the entries that wg_cache_entries lists, and the members of each entry. Zero is the default of every member
+/// but `size`.
 typedef struct wg_entry_query {
     uint64_t size; ///< sizeof(wg_entry_query)
     /// Lists only entries that a call of a function with this spec could use, as far as a header shows it: their facts
@@ -732,7 +734,7 @@ WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_mem
 
 typedef int32_t wg_arg_kind;
 enum wg_arg_kind_values {
-    wg_arg_memory = 0, ///< `memory` of an input or output as declared, or of a state
+    wg_arg_memory = 0, ///< the `memory` of a state, or of an input or output that is as declared
     wg_arg_tensor = 1, ///< `memory`, `dtype`, `rank`, `sizes`, `strides`: for an argument that differs from its
                        ///< declaration
     wg_arg_number = 2  ///< `dtype` and `bits`, for a scalar or value
@@ -918,7 +920,8 @@ typedef struct wg_adopted_part {
 typedef struct wg_adoption {
     uint64_t size; ///< sizeof(wg_adoption)
     const wg_native_capture* first;
-    /// The same work, captured with all regions and scratch elsewhere. It proves which words are addresses. NULL: none
+    /// The same work, captured with all regions and scratch elsewhere. The second capture proves which words are
+    /// addresses. NULL: none
     const wg_native_capture* second;
     int32_t allow_unproven; ///< nonzero: words whose values lie in a region are taken for addresses without that proof
     const wg_named_number* values; ///< values that the spec's values had at the capture

@@ -27,7 +27,7 @@ struct Api {
     Object* (*list_get)(Object*, std::ptrdiff_t) = nullptr; ///< returns a borrowed reference
     Object* (*tuple_pack)(std::ptrdiff_t, ...) = nullptr;
     Object* (*tuple_new)(std::ptrdiff_t) = nullptr;
-    int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes the reference
+    int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes over the item's reference
     std::ptrdiff_t (*tuple_size)(Object*) = nullptr;
     Object* (*tuple_get)(Object*, std::ptrdiff_t) = nullptr; ///< returns a borrowed reference
     int (*contains)(Object*, Object*) = nullptr;

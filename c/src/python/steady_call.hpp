@@ -21,7 +21,7 @@ struct alignas(64) WeightLook {
     /// The tensor's body whose bytes were noted. While they stay the same, PyTorch's functions would return the same.
     const std::byte* body = nullptr;
     std::uint64_t address;
-    std::array<const void*, 3> near; ///< wg_weight::near
+    std::array<const void*, 3> near; ///< a copy of wg_weight::near
     bool requires_grad, can_be_lazy;
 };
 

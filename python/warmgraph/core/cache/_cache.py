@@ -61,7 +61,7 @@ class KindStatistics:
     making_ms: float = 0.0
     load_ms: float = 0.0  #: time of loading and checking the artifacts of hits
     saved_ms: float = 0.0  #: time of the same work without the cache, minus load_ms
-    miss_reasons: tuple[str, ...] = ()  #: "decode: no entry", the first 64
+    miss_reasons: tuple[str, ...] = ()  #: reasons of misses ("decode: no entry"), the first 64
 
     def __add__(self, other: KindStatistics) -> KindStatistics:
         mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
@@ -134,7 +134,7 @@ def _info_of(artifacts: int) -> CacheInfo:
 
 
 def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
-    """The artifacts that this process recorded or hit through these caches, each once; None: nothing."""
+    """Returns the artifacts that this process made or used through these caches, each once; None: there are none."""
     lib = library()
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))

@@ -41,7 +41,8 @@ struct BytesBudget {
 /// The reason why a lookup finds nothing: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
 [[nodiscard]] std::string switched_off(std::string_view kind);
 
-/// Gives the default for a bad value and logs a warning, so that the service still starts. For settings that only tune.
+/// Gives the default for a bad value and logs a warning, so that the service still starts. It is for settings that only
+/// affect speed and space.
 template <class Value>
 [[nodiscard]] Value or_default(Result<Value> setting)
 {
