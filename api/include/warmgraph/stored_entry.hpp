@@ -31,8 +31,8 @@ struct StoredEntry {
     /// here.
     Spec spec;
     std::map<std::string, Number> values; ///< the recorded Spec::values, by name: calls must give the same
-    std::string digest;                   ///< digest of its guards, 64 hex digits: the name of its file
-    std::string recorded;                 ///< when it was recorded, ISO 8601
+    std::string digest;                   ///< digest of the entry's guards, 64 hex digits: the name of the entry's file
+    std::string recorded;                 ///< time of the recording, ISO 8601
     std::string misfit; ///< how this device or its driver differs, so that calls would miss; "" where it does not
 };
 

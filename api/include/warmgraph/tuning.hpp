@@ -62,7 +62,7 @@ struct TunableKernel {
     std::string options{};                            ///< the program's options without the configuration
     std::map<std::string, std::int64_t> problem{};    ///< sizes that the best configuration depends on
     std::vector<TunedConfig> candidates{};            ///< the first is the default; its results count as right
-    std::vector<TuningRange> ranges{};                ///< for coordinate descent
+    std::vector<TuningRange> ranges{};                ///< the ranges of parameters for coordinate descent
     std::function<bool(const TunedConfig&)> admits{}; ///< whether descent may try a combination; empty: any
     /// Makes the memory and inputs. It is called before something is timed or validated, and not where a stored
     /// winner's graph is replayed. Its result is dropped afterwards.

@@ -684,11 +684,12 @@ typedef struct wg_function_spec {
     uint64_t bucket_count;
 } wg_function_spec;
 
-/// Enqueues the function's work through the recorder. While the function is recorded, it is called more than once, in
-/// the thread of wg_call, with other addresses and scalar values, and must enqueue the same work each time. It returns
-/// 0, or nonzero for a failure. If a wg_ function fails in it (a null or unknown name, a refused launch), the run fails
-/// with that code and text, also if the callback returns 0, because that work would be missing. It must not throw or
-/// jump out. The recorder and its streams end with the call.
+/// A callback that enqueues the function's work through the recorder. While the function is recorded, the callback is
+/// called more than once, in the thread of wg_call, with other addresses and scalar values, and must enqueue the same
+/// work each time. It returns 0, or nonzero for a failure. If a wg_ function fails inside the callback (a null or
+/// unknown name, a refused launch), the run fails with that code and text, also if the callback returns 0, because that
+/// work would be missing. The callback must not throw or jump out. The recorder and its streams are valid only during
+/// the call.
 typedef int (*wg_callback)(wg_recorder* recorder, void* user);
 
 /// Makes a function from a callback. The callback gets `user` (may be NULL), which must live as long as the function.

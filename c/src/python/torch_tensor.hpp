@@ -24,7 +24,7 @@ public:
     /// REQUIRES: the object is a tensor, and use() was called.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
     /// Returns the object that the tensor points to (c10::TensorImpl). REQUIRES: use() was called, and is_there() was
-    /// true once for an object of its class.
+    /// true once for a tensor of the same class.
     [[nodiscard]] const std::byte* body_of(Object* tensor) const
     {
         return *static_cast<const std::byte**>(handle_of(tensor));

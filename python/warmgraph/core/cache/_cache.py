@@ -436,7 +436,7 @@ class Function(Handle):
             why = str(error) if isinstance(error, errors.NotRecordable) else f"it raises {type(error).__name__}: {error}"
             try:
                 library().wg_recorder_fail(recorder, _c.wg_not_recordable, why.encode("utf-8", "replace"))
-            except errors.NotRecordable:  # expected
+            except errors.NotRecordable:  # wg_recorder_fail returns its own status, which raises this
                 pass
             return 1
 
