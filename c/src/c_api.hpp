@@ -119,7 +119,7 @@ wg_status guarded(F&& f) noexcept
     }
 }
 
-/// Runs f and returns its value, or `otherwise` if it throws. For getters.
+/// Runs f and returns its value, or `otherwise` if it throws. Getters use it.
 template <class T, class F>
 T guarded_get(T otherwise, F&& f) noexcept
 {

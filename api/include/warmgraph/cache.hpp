@@ -61,8 +61,8 @@ struct CompressionOptions {
 
 /// A caller's reason for running calls of a function as they are, without the cache.
 struct Refusal {
-    /// A short name of the reason, under which the calls are counted: letters, digits, '.', '_' and '-'. Another word
-    /// counts as "other".
+    /// A short name of the reason, under which the calls are counted: at most 48 letters, digits, '.', '_' and '-'. Any
+    /// other text counts as "other".
     std::string word;
     std::string text;        ///< the problem (what was expected, and what was found), and the cure
     std::uint64_t calls = 1; ///< number of calls since the last report; 0: the library counted them itself

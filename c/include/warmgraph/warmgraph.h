@@ -431,8 +431,8 @@ WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* fun
 /// A caller's reason for running calls of a function as they are, without the cache.
 typedef struct wg_refusal {
     uint64_t size; ///< sizeof(wg_refusal)
-    /// A short name of the reason, under which the calls are counted: letters, digits, '.', '_' and '-'. Another word
-    /// counts as "other".
+    /// A short name of the reason, under which the calls are counted: at most 48 letters, digits, '.', '_' and '-'. Any
+    /// other text counts as "other".
     const char* word;
     const char* text; ///< the problem (what was expected, and what was found), and the cure
     uint64_t calls;   ///< number of calls since the last report; 0: the library counted them itself
