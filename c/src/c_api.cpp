@@ -19,7 +19,7 @@ void remember(ErrorCode code, const char* text) noexcept
     try {
         t_failure.text = text;
     } catch (const std::bad_alloc&) {
-        t_failure.text = "out of memory"; // fits into the string itself
+        t_failure.text = "out of memory"; // so short that std::string allocates nothing
     }
 }
 
@@ -81,7 +81,7 @@ std::map<std::string, std::string> to_map(const wg_key_value* list, std::uint64_
 {
     std::map<std::string, std::string> result;
     for (const wg_key_value& pair : need_array(list, count, what)) {
-        const char* key = pair.key; // a model has hundreds: the message is made only for an error
+        const char* key = pair.key; // a model has hundreds of keys: the message is made only for an error
         if (key == nullptr) need_text(key, fmt::format("a key of {}", what));
         if (pair.value == nullptr) need_text(pair.value, fmt::format("the value of '{}' in {}", key, what));
         if (!result.emplace(key, pair.value).second) refuse("'{}' is given twice in {}", key, what);
@@ -91,7 +91,7 @@ std::map<std::string, std::string> to_map(const wg_key_value* list, std::uint64_
 
 void check_size(std::uint64_t size, std::size_t least, std::string_view what)
 {
-    constexpr std::uint64_t k_most = 4096; // far above any version of a struct
+    constexpr std::uint64_t k_most = 4096; // bytes: far more than any version of a struct has
     if (size < least || size > k_most)
         refuse("{} has the size {}, expected at least {}: set it to sizeof({})", what, size, least, what);
 }

@@ -119,7 +119,7 @@ wg_status guarded(F&& f) noexcept
     }
 }
 
-/// Runs f and returns its value, or `otherwise` if it throws. For getters.
+/// Runs f and returns its value, or `otherwise` if it throws. Getters use it.
 template <class T, class F>
 T guarded_get(T otherwise, F&& f) noexcept
 {
@@ -214,7 +214,7 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
               sizeof(wg_preload_options) >= k_least_preload_options && sizeof(wg_pair_spec) >= k_least_pair_spec &&
               sizeof(wg_entry_query) >= k_least_entry_query);
 
-/// Reads the caller's spec; members that it does not have take their defaults. Throws if the name is null.
+/// Reads the caller's spec; members that its version does not have take their defaults. Throws if the name is null.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
 /// Reads a caller's spec whose name is not used. `what` names the spec in errors.
@@ -225,19 +225,20 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// so that a refusal to record stays a refusal.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
-/// As wg_function_misses writes them.
+/// Returns the misses as the text that wg_function_misses writes.
 [[nodiscard]] std::string misses_text(const std::vector<Miss>& misses);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
-/// The name must live as long as the result.
+/// Converts an argument. Its name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);
 
-/// Throws invalid_argument for a size below `least`, or one that is so large that it was not set.
+/// Throws invalid_argument if the size is below `least`, or so large that the caller cannot have set it.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);
 
 /// Copies a caller's struct, whose first member is its size, over a struct of this version that has the defaults.
 void copy_versioned(void* to, std::size_t known, const void* from, std::size_t least, std::string_view what);
 
-/// Copies the first `size` bytes of this version's struct to a caller's struct. Further members of it become 0.
+/// Copies the first `size` bytes of this version's struct to a caller's struct. Further members of the caller's struct
+/// become 0.
 void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t known) noexcept;
 
 /// Writes a text as snprintf does.

@@ -13,7 +13,7 @@ using nlohmann::json;
 std::vector<std::int64_t> contiguous(const std::vector<std::int64_t>& sizes)
 {
     std::vector<std::int64_t> strides(sizes.size());
-    std::uint64_t step = 1; // the other sizes of an empty tensor may be anything
+    std::uint64_t step = 1; // unsigned: sizes of an empty tensor may be so large that the product overflows
     for (std::size_t d = sizes.size(); d-- > 0;) {
         strides[d] = static_cast<std::int64_t>(step);
         step *= static_cast<std::uint64_t>(std::max<std::int64_t>(sizes[d], 1));

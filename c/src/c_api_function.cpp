@@ -73,7 +73,8 @@ void set_layout(const wg_layout& from, const std::string& name, StateDecl& decl)
 
 void set_layouts(const wg_function_spec& from, Spec& spec)
 {
-    // They mostly come in the order of the declarations, so each is searched after the one before.
+    // Arguments mostly come in the order of the declarations, so each search begins after the declaration that was
+    // found last.
     std::size_t after_input = 0, after_output = 0, after_state = 0;
     for (const wg_layout& layout : need_array(from.layouts, from.layout_count, "layouts")) {
         const std::string name = need_text(layout.name, "a name in layouts");

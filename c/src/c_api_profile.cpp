@@ -11,7 +11,7 @@ using namespace warmgraph::c_api; // NOLINT
 
 struct wg_profiled_call {
     ProfiledShape shape{};
-    std::deque<std::string> names{}; ///< names of the arguments, which only view them
+    std::deque<std::string> names{}; ///< the arguments' names; the arguments only view these strings
     std::vector<Arg> args{};
     bool has_args = false;
 };

@@ -38,7 +38,7 @@ def test_options_by_kind_reach_the_cache(process, folder):
     assert process(script.format(kinds=("entries", "compiled"), limit=1)).lines() == ["6.0 recorded"]
     assert list(folder.rglob("*.compiled")) == [] and list(folder.rglob("*.wg"))
     images = [path for path in (folder / "images").rglob("*") if path.is_file()]
-    assert images and all(path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd" for path in images)  # zstd's
+    assert images and all(path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd" for path in images)  # the first bytes of a zstd frame
     assert process("print(scale(x, 2.0)[1])").lines() == ["2.0"]
 
 

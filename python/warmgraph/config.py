@@ -17,7 +17,7 @@ Policy = Literal["default", "read_write", "read_only", "refresh", "off", "requir
 
 Path = str | os.PathLike[str]
 
-#: The kinds of artifacts in a cache, by their words (docs/kinds.md).
+#: The number of each kind of artifact, by the kind's word (docs/kinds.md).
 KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_values.items()}
 
 Kind = Literal["entries", "images", "constants", "compiled", "tuned", "profiles", "torch"]
@@ -36,8 +36,8 @@ def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.Invali
 
 @dataclasses.dataclass(frozen=True)
 class Compression:
-    """How objects of one kind are compressed (zstd) as they are written. level: 1 to 19; 0: stored as they are. above: bytes; objects of at
-    most this size are stored as they are."""
+    """How objects of one kind are compressed (zstd) when they are written. level: zstd's level, 1 to 19; 0: not compressed. above: bytes;
+    objects up to this size are not compressed."""
 
     level: int
     above: int = 16 * 1024
@@ -53,11 +53,11 @@ class Config:
     """Options of a cache; docs/calls.md and docs/trust.md explain them. Mutable until the first call. An unknown name or a value of the
     wrong type raises InvalidArgument."""
 
-    policy: Policy = "default"  # $WARMGRAPH_POLICY, else read_write
-    model: str = ""  # folder name; the class of a method's object, or the function's module
+    policy: Policy = "default"  # "default": $WARMGRAPH_POLICY, else read_write
+    model: str = ""  # folder name; "": the class of a method's object, or the function's module
     model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
-    environment: Sequence[str] = ()  # variables that become guards
-    world_size: int = -1  # -1: from the launcher's environment
+    environment: Sequence[str] = ()  # names of environment variables that become guards
+    world_size: int = -1  # number of ranks; -1: taken from the launcher's environment
     accept_newer_driver: bool = False
     share_with_group: bool = False
     max_variants: int = 64  # the most variants of one function
@@ -71,11 +71,11 @@ class Config:
     max_bytes: int = 0
     max_files: int = 0
     max_bytes_by_kind: Mapping[Kind, int] = dataclasses.field(default_factory=dict)  # limits of single kinds within max_bytes, in bytes
-    compression: Mapping[Kind, Compression] = dataclasses.field(default_factory=dict)  # of entries (their payloads), images, constants
+    compression: Mapping[Kind, Compression] = dataclasses.field(default_factory=dict)    # for entries (their payloads), images and constants
     bundles: Sequence[Path] = ()  # bundle files (.wgb), read in place as layers below the folder
-    kinds: Collection[Kind] | None = None  # the kinds in use, of entries, compiled, tuned, profiles; None: $WARMGRAPH_KINDS, else all
+    kinds: Collection[Kind] | None = None  # the kinds in use: some of entries, compiled, tuned and profiles; None: $WARMGRAPH_KINDS, else all
     profile: bool | None = None  # count the sizes that functions are called with; None: $WARMGRAPH_PROFILE, else yes
-    record_wait_ms: int = 60_000  # how long a PyTorch recording waits for another process that records the same
+    record_wait_ms: int = 60_000  # how long a PyTorch recording waits for another process that records the same call
     preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
     mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
@@ -140,7 +140,7 @@ def _checked(name: str, value: Any, default: Any) -> Any:
 
 
 def _checked_kinds(name: str, value: Any) -> Any:
-    """In the order of KINDS, so that equal options have one text."""
+    """Checks an option by kind. Returns it in the order of KINDS, so that equal options have the same text."""
     if name == "kinds" and value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Collection if name == "kinds" else Mapping):

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t k_shown_of_setting = 64; // bytes of a bad setting in a message
 
-/// The whole text as a number without sign.
+/// Parses the whole text as a number without a sign.
 template <class Number>
 std::optional<Number> number_of(std::string_view text)
 {
@@ -36,7 +36,7 @@ std::uint64_t cut_unit(std::string_view& text)
     };
     const bool is_binary = text.ends_with("iB") || text.ends_with("ib");
     if (is_binary || text.ends_with('B') || text.ends_with('b')) text.remove_suffix(is_binary ? 2 : 1);
-    if (!is_binary) cut_blanks(); // "10 B"
+    if (!is_binary) cut_blanks(); // a blank may stand before the B, as in "10 B"
     std::uint64_t factor = 1;
     if (!text.empty()) {
         const auto unit = std::ranges::find(k_units, text.back(), &std::pair<char, int>::first);

@@ -126,7 +126,7 @@ void a_second_cache_replays_what_the_first_recorded(void)
     OK(wg_buffer_destroy(later));
 }
 
-/* No other test has compiled it: a program is compiled once in a process. */
+/* No other test compiles this program: a process compiles a program only once. */
 static const char* const k_counted_kernel =
     "__kernel void add_one(__global const float* x, __global float* y) { size_t i "
     "= get_global_id(0); y[i] = 1 + x[i]; }";

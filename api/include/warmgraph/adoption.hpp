@@ -25,12 +25,12 @@ struct NativeCapture {
     std::vector<std::pair<std::string, MemoryRef>> scratch{};
     /// Events that the graph records or waits for (CUevent), by name; empty: the events of Spec::events.
     std::vector<std::pair<std::string, void*>> events{};
-    /// External semaphores that the graph signals or waits for (CUexternalSemaphore), by name; empty: those of
+    /// External semaphores that the graph signals or waits for (CUexternalSemaphore), by name; empty: the semaphores of
     /// Spec::semaphores.
     std::vector<std::pair<std::string, void*>> semaphores{};
-    /// Values that Spec::scalars had at the capture, by name. Only the values of semaphores can follow a scalar. Each
-    /// scalar must differ between the two captures by a distance of its own: the distance shows which values follow
-    /// which scalar.
+    /// Values that Spec::scalars had at the capture, by name. Only the values of semaphores can follow a scalar.
+    /// Between the two captures, each scalar must change by an amount that no other scalar changes by: the amount shows
+    /// which values follow which scalar.
     std::vector<std::pair<std::string, Number>> scalars{};
     /// Ranges of live allocations that had no user while the graph was captured: the blocks that a framework's
     /// allocator had free in its caches before and after the capture (not those of the graph's own pool), and the
@@ -39,13 +39,13 @@ struct NativeCapture {
     std::vector<MemoryRef> free_blocks{};
 };
 
-/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or nothing where the stack has less to
-/// spare. A program that captures calls it in the capturing thread before each call of a library. Libraries pass on
-/// parameter bytes that they never wrote, and what earlier calls left on the stack may look like an address there: such
-/// a graph is refused now and then. Takes 3 us. Thread-safe.
+/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or does nothing if the stack has less room
+/// left. A program that captures calls it in the capturing thread before each call of a library. Libraries pass kernel
+/// parameters with bytes that they never wrote. There, bytes that earlier calls left on the stack may look like an
+/// address; the graph is then refused. Takes 3 us. Thread-safe.
 WARMGRAPH_API void clear_stack() noexcept;
 
-/// How a parameter word that lies in a region is taken, where no second capture proved that it is an address.
+/// The treatment of a parameter word whose value lies in a region, if no second capture proved that it is an address.
 enum class Unproven : std::uint8_t {
     refuse, ///< the graph is refused
     allow,  ///< the word is taken for an address
@@ -59,22 +59,23 @@ struct AdoptedPart {
 
 struct Adoption {
     NativeCapture first;
-    /// The same work, captured with all of its regions and scratch elsewhere. It proves which words are addresses.
+    /// The same work, captured with all of its regions and scratch elsewhere. The second capture proves which words are
+    /// addresses.
     std::optional<NativeCapture> second{};
     Unproven unproven = Unproven::refuse;
     /// Values that Spec::values had at the capture, by name.
     std::vector<std::pair<std::string, Number>> values{};
     /// A folder, instead of `second`, in which another process wrote its capture of the same call
-    /// (Cache::write_capture). It proves as much as that process's allocator put its memory elsewhere. Users who may
-    /// write the folder decide what is taken for proven: a folder that others may write is not read.
+    /// (Cache::write_capture). It proves addresses only where that process's allocator put the memory elsewhere. A
+    /// folder that other users may write is not read, because they could fake the proof.
     std::string captures{};
-    /// These two hold the graph to the function. A function may enqueue other work while it is captured; then both
-    /// captures and the entry agree with each other, but not with the function. So the caller runs the function from
-    /// the same contents and compares. `after_run` is called after each run of the original graph, while its results
-    /// lie in the first capture's memory. `agreement` is called after the last run, and returns how the results agree
-    /// ("bitwise"), which `warmgraph show` prints. An exception from either refuses the graph: not_recordable with its
-    /// message. Both run in the thread that adopts, after the graph was found to touch declared memory alone. Empty:
-    /// nothing proves that the graph does what the function does.
+    /// `after_run` and `agreement` check that the graph does what the function does. A function may enqueue other work
+    /// while it is captured; then both captures and the entry agree with each other, but not with the function. So the
+    /// caller runs the function from the same contents and compares. `after_run` is called after each run of the
+    /// original graph, while its results lie in the first capture's memory. `agreement` is called after the last run,
+    /// and returns how the results agree ("bitwise"), which `warmgraph show` prints. An exception that one of them
+    /// throws refuses the graph: not_recordable with its message. Both run in the thread that adopts, after the graph
+    /// was found to touch declared memory alone. Empty: nothing proves that the graph does what the function does.
     std::function<void()> after_run{};
     std::function<std::string()> agreement{};
     /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. nullopt: the

@@ -1,4 +1,5 @@
-// Artifacts that one process made or used, as bytes for another one; and whether a bundle fits here.
+// Artifacts that one process made or used, as bytes for another process; and the check whether a bundle fits this
+// process.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace warmgraph {
 struct ArtifactAmount {
     std::string kind;
     std::uint64_t count = 0;
-    std::uint64_t bytes = 0; ///< their size in a cache folder
+    std::uint64_t bytes = 0; ///< size of the artifacts in a cache folder
     /// The time that it took to make them, in seconds. For entries: the first calls without the cache, compiling
     /// included. For compiled programs: compiling. For tuned configurations: tuning. 0 for other kinds.
     double seconds = 0;
@@ -29,12 +30,13 @@ struct SkippedArtifact {
 
 struct CacheInfo {
     std::vector<ArtifactAmount> kinds{}; ///< the artifacts that were saved or loaded; empty where there were none
-    /// Artifacts that were not loaded because the folder has them. The folder's stay as they are; profiles are joined.
+    /// Artifacts that were not loaded because the folder has them. The artifacts in the folder stay as they are; shape
+    /// profiles are merged.
     std::vector<SkippedArtifact> there{};
     std::vector<SkippedArtifact> skipped{}; ///< artifacts that do not fit here, are damaged, or are not trusted
 };
 
-/// Which artifacts Cache::save_cache_artifacts takes besides those that it always takes.
+/// Further artifacts that Cache::save_cache_artifacts saves on request.
 struct ArtifactOptions {
     /// Adds the artifacts of the kind "torch" that this process put or got (Cache::put_artifact). They can run code
     /// where they are used, so they go only into a signed bundle: invalid_argument where the cache has no key to sign
@@ -42,7 +44,7 @@ struct ArtifactOptions {
     bool torch = false;
 };
 
-/// The bytes of a bundle (docs/format.md, "The bundle"). Written to a file, they are a bundle.
+/// The bytes of a bundle (docs/format.md, "The bundle"). A file with these bytes is a bundle.
 struct CacheArtifacts {
     std::vector<std::byte> bytes{};
     CacheInfo info{};
@@ -60,16 +62,18 @@ enum class FitVerdict : std::uint8_t {
 struct BundledEntry {
     std::string name;
     FitVerdict verdict = FitVerdict::fits;
-    std::string field{};  ///< the fact that differs ("device.architecture"); the error's code where it cannot be read
-    std::string detail{}; ///< "device.architecture sm_80 recorded, sm_90 now", and the cure
+    /// The fact that differs ("device.architecture"); if the member cannot be read: the error's code
+    std::string field{};
+    std::string detail{}; ///< how it differs ("device.architecture sm_80 recorded, sm_90 now"), and the cure
 };
 
 struct BundleCheck {
-    /// 12 digits for the environment that all entries share, and those for the environment here. They are the same on
-    /// machines that are alike. The first is "" where the entries share none, or were recorded on several machines.
+    /// 12 digits for the environment that all entries share, and 12 digits for the environment here. Machines that are
+    /// alike have the same digits. `environment_key` is "" where the entries share none, or were recorded on several
+    /// machines.
     std::string environment_key{}, environment_here{};
     std::string environment{};             ///< the facts that all entries share: "backend opencl, driver.version 3.1"
-    FitVerdict verdict = FitVerdict::fits; ///< on the environment: where it does not fit, no entry does
+    FitVerdict verdict = FitVerdict::fits; ///< on the environment; if the environment does not fit, no entry fits
     std::string detail{};
     std::vector<BundledEntry> entries{};
 };

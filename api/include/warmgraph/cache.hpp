@@ -33,7 +33,7 @@ namespace warmgraph {
 /// When a miss is recorded.
 enum class RecordWhen : std::uint8_t {
     in_call,   ///< in the call that misses
-    on_demand, ///< in Cache::record_pending, on its thread; until then the cache keeps copies of the call's memory
+    on_demand, ///< in Cache::record_pending; until then, the cache keeps copies of the call's memory
 };
 
 /// Whether the folder's name says that the model's shapes are "static" or "dynamic".
@@ -44,7 +44,8 @@ enum class ShapeMode : std::uint8_t { fixed, dynamic };
 struct SigningOptions {
     std::string sign_with{};      ///< the key that signs the artifacts of this process; else $WARMGRAPH_SIGN_KEY
     std::string sign_with_file{}; ///< a file with that key; else $WARMGRAPH_SIGN_KEY_FILE
-    /// Keys that are accepted besides sign_with; else $WARMGRAPH_ACCEPT_KEYS. Several serve while keys are rotated.
+    /// Keys that are accepted besides sign_with; else $WARMGRAPH_ACCEPT_KEYS. Several are useful while keys are
+    /// rotated.
     std::vector<std::string> accept{};
     std::string accept_file{}; ///< a file with one accepted key on each line; else $WARMGRAPH_ACCEPT_KEYS_FILE
     /// An entry without an accepted signature is not used, and its payload is not read. A process without a key to sign
@@ -52,17 +53,18 @@ struct SigningOptions {
     bool require = false;
 };
 
-/// How objects of one kind are compressed (zstd) as they are written.
+/// How objects of one kind are compressed (zstd) when they are written.
 struct CompressionOptions {
-    int level = 0;                      ///< zstd's, 1 to 19; 0: stored as they are
-    std::uint64_t above = 16ULL * 1024; ///< bytes; objects of at most this size are stored as they are
+    int level = 0;                      ///< zstd's level, 1 to 19; 0: not compressed
+    std::uint64_t above = 16ULL * 1024; ///< bytes; objects up to this size are not compressed
 };
 
-/// The reason why a caller ran calls of a function as they are.
+/// A caller's reason for running calls of a function as they are, without the cache.
 struct Refusal {
-    /// The calls are counted by this word: letters, digits, '.', '_' and '-'. Another word counts as "other".
+    /// A short name of the reason, under which the calls are counted: at most 48 letters, digits, '.', '_' and '-'. Any
+    /// other text counts as "other".
     std::string word;
-    std::string text;        ///< the problem, expected against actual, and the cure
+    std::string text;        ///< the problem (what was expected, and what was found), and the cure
     std::uint64_t calls = 1; ///< number of calls since the last report; 0: the library counted them itself
 };
 
@@ -71,53 +73,59 @@ struct CacheOptions {
     std::map<std::string, std::string> config{}; ///< the model's configuration, which is part of its identity
     std::string cache_dir{}; ///< empty: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache; made absolute at once
     ShapeMode shapes = ShapeMode::fixed;
-    std::optional<int> world_size{}, global_rank{}, tp_rank{}, pp_rank{}; ///< else from the launcher's environment
-    std::optional<Policy> policy{};                                       ///< else $WARMGRAPH_POLICY, else read_write
+    /// nullopt: taken from the launcher's environment.
+    std::optional<int> world_size{}, global_rank{}, tp_rank{}, pp_rank{};
+    std::optional<Policy> policy{};   ///< nullopt: $WARMGRAPH_POLICY, else read_write
     bool accept_newer_driver = false; ///< driver and runtime may be newer than at the recording, instead of equal
     /// The group may read and write the files. Otherwise only this user may write the folder; a folder that others may
     /// write is refused.
     bool share_with_group = false;
     /// User ids whose files are read besides this user's and root's, and besides those in $WARMGRAPH_TRUSTED_OWNERS
-    /// ("1000,1001"): for example the user that built a container image with the cache in it. A folder of theirs is
-    /// read and not written.
+    /// ("1000,1001"): for example the user that built a container image with the cache in it. A folder of such a user
+    /// is read and not written.
     std::vector<std::uint32_t> trusted_owners{};
-    /// The bytes and files that the folder may hold, all kinds and quarantine together. The least recently used files
-    /// go first; files that a living process uses stay. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES,
-    /// else 8 GiB (or a tenth of the disk where that is less) and 100,000 files.
+    /// The most bytes and files that the folder may hold, all kinds and quarantine together. The least recently used
+    /// files go first; files that a living process uses stay. 0: $WARMGRAPH_CACHE_BYTES ("8G") and
+    /// $WARMGRAPH_CACHE_FILES, else 8 GiB (or a tenth of the disk where that is less) and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
-    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or
-    /// torch. A kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is.
+    /// Limits for single kinds within max_bytes, in bytes: for entries (with images and constants), compiled, tuned,
+    /// profiles or torch. A kind that is not listed takes its limit from $WARMGRAPH_CACHE_BYTES ("8G,compiled=1G"),
+    /// else it has no limit of its own.
     std::map<ArtifactKind, std::uint64_t> max_bytes_by_kind{};
-    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named:
-    /// as $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are.
-    /// The cache reads all forms.
+    /// How the cache compresses the objects that it writes, by kind: entries (their payloads), images or constants. A
+    /// kind that is not listed takes its settings from $WARMGRAPH_COMPRESSION ("payloads=9@64K,images=3"); else entries
+    /// have level 3, and the others are not compressed. The cache reads objects of every level.
     std::map<ArtifactKind, CompressionOptions> compression{};
     std::uint32_t max_variants = 64; ///< variants of one function, on disk and in memory; preloaded ones do not count
-    std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
+    /// How long Cache::adopt waits for another process that adopts the same graph
+    std::uint32_t record_wait_ms = 60'000;
     /// When a miss is recorded. The call's result does not wait for the recording: the function runs as it is first.
     RecordWhen record = RecordWhen::in_call;
     /// Time for probing all scalars of a function while it is recorded; a tenth of its compile time where that is more.
     std::uint32_t probing_ms = 200;
     /// The first call that would use a restored graph runs the function on the caller's memory instead, and the graph
-    /// on copies. Later calls use the graph if both gave the same. A difference is a cache fault: the entry is removed
-    /// and recorded again. Functions without a callable (Cache::load, Cache::adopt) cannot be compared. The variable
-    /// WARMGRAPH_VERIFY sets it from outside: "never", "first", or "1/N" (also each Nth call of a loaded graph).
+    /// on copies. Later calls use the graph if both gave the same results. A difference is a cache fault: the entry is
+    /// removed and recorded again. Functions without a callable (Cache::load, Cache::adopt) cannot be compared. The
+    /// variable WARMGRAPH_VERIFY sets this option from outside: "never", "first", or "1/N" (also each Nth call of a
+    /// loaded graph).
     bool verify_on_load = false;
     SigningOptions signing{};
     /// Bundles (.wgb) that are read where they lie: artifacts that the folder does not have are looked for in them, in
     /// this order. They are neither unpacked nor written. A bundle that cannot be used is a cache fault, which the log
     /// reports. If the folder cannot be used, the bundles serve alone, and nothing is recorded.
     std::vector<std::string> bundles{};
-    /// Whether the cache counts the sizes that functions are called with. Else $WARMGRAPH_PROFILE ("on" or "off"), else
-    /// yes. Without it BucketRule::learnt acts as `fixed`, and no profile is read.
+    /// Whether the cache counts the sizes that functions are called with. nullopt: $WARMGRAPH_PROFILE ("on" or "off"),
+    /// else yes. Without the counts, BucketRule::learnt acts as `fixed`, and no profile is read.
     std::optional<bool> profile{};
     /// Whether the cache stops keeping device code when nothing is recorded any more: after 256 replayed calls in a
     /// row, and a minute after the last miss at the earliest. The next miss, or Device::prepare_recording, starts it
-    /// again. Keeping it (CUPTI on CUDA) costs each graph launch of the process 0.25 to 0.4 us a node (docs/cuda.md).
+    /// again. Keeping device code (CUPTI on CUDA) costs each graph launch of the process 0.25 to 0.4 us a node
+    /// (docs/cuda.md).
     bool pauses_recording = true;
-    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes
-    /// nor counts another kind: functions run as they are, programs are compiled, tuners give the default. nullopt:
-    /// $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all.
+    /// The kinds that this cache uses: some of entries, compiled, tuned and profiles. The cache does not look up, read,
+    /// write or count the other kinds: without entries, functions run as they are; without compiled, programs are
+    /// compiled; without tuned, tuners give the default. nullopt: the kinds in $WARMGRAPH_KINDS ("entries,compiled";
+    /// "-tuned" means all but tuned), else all kinds.
     std::optional<std::set<ArtifactKind>> kinds{};
 };
 
@@ -154,9 +162,9 @@ public:
                               Callable(std::forward<B>(backward)), forward_code, backward_code);
     }
     /// Makes a function without a callable, which can only be replayed. A call that misses throws miss_forbidden with
-    /// the reason; a call whose entry cannot be used throws that error. Spec::version must be the version that the
-    /// function was wrapped or adopted with, because no code is there to identify (invalid_argument: it is empty). The
-    /// policy refresh acts as read_only.
+    /// the reason; a call whose entry cannot be used throws the error that says why. Spec::version must be the version
+    /// that the function was wrapped or adopted with, because no code is there to identify (invalid_argument: it is
+    /// empty). The policy refresh acts as read_only.
     [[nodiscard]] Function load(std::string name, const Device& device, Spec spec);
 
     /// Lists the stored entries of a function, the last used first, for a process that knows only its name, or its name
@@ -171,7 +179,7 @@ public:
 
     /// Makes an entry from a graph that another framework captured. Its guards are those of a call with the capture's
     /// memory and the declared shapes. The returned function replays it; in the next process a function from load()
-    /// with this Spec does. For another variant (a batch size), destroy the function and adopt under the same name
+    /// with this Spec does so. For another variant (a batch size), destroy the function and adopt under the same name
     /// again. REQUIRES: the device is idle, and the first capture's memory has valid contents. That memory is restored
     /// afterwards. Spec::version is needed. Only values of semaphores can follow scalars; declare other numbers in
     /// Spec::values. If the folder cannot be written, report().reason says so, and nothing is thrown. Throws
@@ -182,8 +190,8 @@ public:
 
     /// Writes adoption.first into the folder adoption.captures, for an adoption in another process that has no second
     /// capture of its own. The file has the graph, the addresses of its memory and digests of its code, and no contents
-    /// of memory. It runs and publishes nothing. At most 4 files of one call are kept. Returns the file's name. Throws
-    /// like adopt() for a graph that cannot be read, and where the folder cannot be written.
+    /// of memory. It runs nothing and publishes no entry. At most 4 files of one call are kept. Returns the file's
+    /// name. Throws like adopt() for a graph that cannot be read, and where the folder cannot be written.
     std::string write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores stored entries of this model and rank before the calls that need them: of all functions that exist now,
@@ -197,13 +205,13 @@ public:
     /// names without a device, or a call inside a wrapped callable.
     [[nodiscard]] Preload preload(const PreloadOptions& options = {});
 
-    /// Records the calls of this cache's functions that wait for it (RecordWhen::on_demand, and functions with events
-    /// or semaphores), if their work is done. Returns how many were recorded. A call that cannot be recorded is counted
-    /// and logged. Read-only states must still lie where they lay at the call.
+    /// Records the calls of this cache's functions that wait to be recorded (RecordWhen::on_demand, and functions with
+    /// events or semaphores), if their work is done. Returns how many were recorded. A call that cannot be recorded is
+    /// counted and logged. Read-only states must still lie where they lay at the call.
     std::size_t record_pending();
 
-    /// Records ahead the shapes that the shape profile of all processes has for this function. First it learns buckets,
-    /// if the function has some that are learnt; they are used from then on. Then it calls the function with each
+    /// Records ahead the shapes that the shape profile of all processes has for this function. First it learns the
+    /// buckets that have the rule BucketRule::learnt; they are used from then on. Then it calls the function with each
     /// shape, the most frequent first, at most `most` (0: CacheOptions::max_variants). The function runs, so states
     /// that it writes change: call this before serving, or when idle. Returns when all shapes are recorded. If nothing
     /// can be recorded, it does nothing, and ProfileRecording::why_not says why. invalid_argument: a function of
@@ -216,28 +224,29 @@ public:
     [[nodiscard]] Tuner tuner(const Device& device, const TuningOptions& options = {});
     /// Saves the artifacts that this process made or used through this cache, from the folder and its bundles, as the
     /// bytes of a bundle: entries with their images and constants, compiled programs, tuned configurations, and shape
-    /// profiles. They are signed if the cache has a key. nullopt: there are none. Throws where the bundle cannot be
-    /// made.
+    /// profiles. They are signed if the cache has a key. nullopt: there are no artifacts. Throws where the bundle
+    /// cannot be made.
     [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts(const ArtifactOptions& options = {}) const;
     /// Saves the artifacts of several caches, each artifact once. They are signed with the key of the first cache that
-    /// has one. REQUIRES: none is null.
+    /// has one. REQUIRES: no pointer is null.
     [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts(std::span<const Cache* const> caches,
                                                                             const ArtifactOptions& options = {});
     /// Puts the artifacts of a bundle that fit this device, its driver and the environment into the folder. CacheInfo
     /// names the artifacts that were skipped: they do not fit, are damaged, or are not trusted. Nothing in the folder
-    /// is replaced; profiles are joined. corrupt, stale, untrusted: the bytes are not a bundle that can be used. Throws
-    /// where the folder cannot be written.
+    /// is replaced; shape profiles are merged. corrupt, stale, untrusted: the bytes are not a bundle that can be used.
+    /// Throws where the folder cannot be written.
     CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
     /// Keeps bytes that the program made, for later processes, which find them by the same kind and facts. `kind`:
     /// "torch", for the bytes of torch.compiler.save_cache_artifacts. `facts`: names and values that the caller
     /// chooses. The bytes may run code where they are used (pickles do), so the cache signs them. They replace the
-    /// bytes that are there. invalid_argument: another kind, or facts or bytes that cannot be stored. untrusted: the
-    /// cache has no key to sign with. unsupported: more than 1 GiB. Throws where the folder cannot be written.
+    /// bytes that were kept under the same kind and facts. invalid_argument: another kind, or facts or bytes that
+    /// cannot be stored. untrusted: the cache has no key to sign with. unsupported: more than 1 GiB. Throws where the
+    /// folder cannot be written.
     void put_artifact(std::string_view kind, const std::map<std::string, std::string>& facts,
                       std::span<const std::byte> bytes);
     /// Returns the bytes that put_artifact() kept under this kind and these facts, from the folder or its bundles.
-    /// nullopt: there are none. invalid_argument: another kind. untrusted: no accepted key signed them. corrupt, stale:
-    /// the file cannot be used.
+    /// nullopt: there are no such bytes. invalid_argument: another kind. untrusted: no accepted key signed them.
+    /// corrupt, stale: the file cannot be used.
     [[nodiscard]] std::optional<std::vector<std::byte>> artifact(std::string_view kind,
                                                                  const std::map<std::string, std::string>& facts) const;
     /// Judges which artifacts of a bundle's file fit this device. It reads the file's header and index, and tuned
@@ -250,19 +259,19 @@ public:
     [[nodiscard]] std::string directory() const;       ///< the folder, absolute
     [[nodiscard]] std::string disabled_reason() const; ///< why caching is off; empty when it works
     /// Returns the entries of this model's function as text, one block for each variant, as `warmgraph show` prints
-    /// them. Counts as a use of each entry. Damaged entries are moved to quarantine. Throws where the folder cannot be
-    /// read.
+    /// them. This counts as a use of each entry. Damaged entries are moved to quarantine. Throws where the folder
+    /// cannot be read.
     [[nodiscard]] std::string readable(std::string_view function) const;
     /// Counts calls that ran as they are because their caller did not let the cache record or replay them, and keeps
     /// the reason beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds
-    /// at most, so call it for the first call of a kind, and later only now and then. If it cannot be written, nothing
-    /// is thrown. invalid_argument: a name that no function can have, or no text. Thread-safe.
+    /// at most, so report the first refused call for a reason, and later calls only now and then. If the reason cannot
+    /// be written, nothing is thrown. invalid_argument: a name that no function can have, or no text. Thread-safe.
     void note_refusal(const std::string& name, const Device& device, const Refusal& refusal);
-    /// Removes stored artifacts and returns how many files went, not counting the images of entries. `kind` "entries":
-    /// this rank's entries of `function`, or of all functions of this model where it is empty, with the images that no
-    /// entry names any more. "compiled", "tuned", "profiles" or "torch": all files of that kind in the folder, since no
-    /// model owns them. "all": each of these kinds. invalid_argument: another kind, or a function with a kind that has
-    /// none. Throws where the folder cannot be changed.
+    /// Removes stored artifacts and returns the number of removed files, not counting the images of entries. `kind`
+    /// "entries": this rank's entries of `function`, or of all functions of this model where it is empty, with the
+    /// images that no entry names any more. "compiled", "tuned", "profiles" or "torch": all files of that kind in the
+    /// folder, since no model owns them. "all": each of these kinds. invalid_argument: another kind, or `function` with
+    /// a kind that belongs to no function. Throws where the folder cannot be changed.
     std::uint64_t clear(std::string_view function = {}, std::string_view kind = "entries");
 
     struct Impl; ///< opaque

@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::uint64_t size() const noexcept { return m_memory.size; } ///< bytes
     operator MemoryRef() const noexcept { return m_memory; }                    // NOLINT: a buffer is its memory
 
-    /// Copy exactly the span's bytes to or from byte `offset`, and block until that is done. They do not wait for
+    /// Copy exactly the span's bytes to or from byte `offset`, and block until that is done. Neither call waits for
     /// enqueued work: synchronise the stream that uses the buffer first (Device::synchronize). invalid_argument: the
     /// bytes do not fit. not_recordable: a function is being captured.
     void upload(std::span<const std::byte> bytes, std::uint64_t offset = 0);
@@ -94,7 +94,8 @@ public:
     [[nodiscard]] std::string id() const;
     [[nodiscard]] std::string name() const;
 
-    /// Allocates device memory; its contents are undefined. invalid_argument: 0 bytes. out_of_memory.
+    /// Allocates device memory; its contents are undefined. invalid_argument: 0 bytes. out_of_memory: the device has
+    /// too little memory.
     [[nodiscard]] Buffer allocate(std::uint64_t bytes) const;
     /// Allocates page-locked host memory, which the device can address too. unsupported on OpenCL.
     [[nodiscard]] Buffer allocate_host(std::uint64_t bytes) const;
@@ -112,7 +113,7 @@ public:
     /// enqueued behind that library's work. The library keeps the stream, which must outlive the view. unsupported on
     /// OpenCL.
     [[nodiscard]] Stream view_stream(void* native) const;
-    /// Returns the stream of calls that are made without one. All Device objects of this device share it.
+    /// Returns the stream of calls that name no stream. All Device objects of this device share it.
     [[nodiscard]] Stream default_stream() const;
     /// Blocks until the default stream's work (calls made without a stream) is done.
     void synchronize() const;
@@ -122,7 +123,7 @@ public:
     /// late. Calling it again changes nothing. not_recordable: the code cannot be kept (a profiler is attached to the
     /// process); the text has the cure.
     void prepare_recording() const;
-    /// Does the same for a backend ("cuda") before one of its devices is open. It loads the driver and makes no
+    /// Does the same for a backend ("cuda"), before one of its devices is open. It loads the driver and makes no
     /// context. not_found: no such backend.
     static void prepare_recording(std::string_view backend);
     /// Prepares the first restore of this process, on a thread of its own: it does the work that the restore would wait
@@ -130,15 +131,15 @@ public:
     /// the one that restores (2 ms). A process that will replay kernels of PyTorch or Triton calls it once the device
     /// is open, before it loads weights. Restores wait until it is done, so a restore that follows at once gains
     /// nothing. A second call does nothing, and failures are not reported. A process that records or adopts should not
-    /// call it: the driver takes about 100 MB of device memory for it, and more values on the host's stack look like
-    /// addresses there.
+    /// call it: the driver takes about 100 MB of device memory for the warm-up, and more values on the host's stack
+    /// look like addresses.
     void warm_up() const;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin) and keeps it loaded
-    /// while this device is open. Recording then knows the module's code, whenever it was loaded. Replays run this
-    /// module where an entry needs the same code and the module's variables hold the values that they held at the
-    /// recording: values that the host writes into them later reach the replays as they reach the function. Where the
-    /// variables hold other values, the entry is refused. A function that is restored already is restored again at its
-    /// next call. invalid_argument: the image is not the module's. unsupported on OpenCL.
+    /// while this device is open. Recording then knows the module's code, whenever the module was loaded. Replays run
+    /// this module where an entry needs the same code and the module's variables hold the values that they held at the
+    /// recording: values that the host writes into the variables later reach the replays as they reach the function.
+    /// Where the variables hold other values, the entry is refused. A function that is restored already is restored
+    /// again at its next call. invalid_argument: the module was not loaded from this image. unsupported on OpenCL.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque
@@ -152,8 +153,8 @@ private:
 
 /// Gives a name to a host function that recorded graphs may call. An entry stores the name; a process that replays the
 /// entry registers its own function under that name first. `function(data)` runs on a thread of the driver, where no
-/// driver call is allowed. Both must stay valid as long as such graphs may run. invalid_argument: an empty or
-/// unprintable name, a null function, or a name that another function has. Thread-safe.
+/// driver call is allowed. `function` and `data` must stay valid as long as such graphs may run. invalid_argument: an
+/// empty or unprintable name, a null function, or a name that another function has. Thread-safe.
 WARMGRAPH_API void register_host_function(std::string name, void (*function)(void*), void* data);
 
 } // namespace warmgraph

@@ -19,7 +19,7 @@ namespace warmgraph {
 enum class Outcome : std::uint8_t {
     recorded, ///< a miss: the function ran, and was recorded, verified and (unless the disk failed) published
     replayed, ///< a hit: the stored graph ran
-    eager,    ///< the function ran as it is: because of the policy, or because no entry is for these inputs
+    eager,    ///< the function ran as it is: because of the policy, or because no entry fits these inputs
     refused,  ///< the function ran as it is, because it cannot be recorded or replayed; the report's reason says why
 };
 [[nodiscard]] WARMGRAPH_API std::string_view to_string(Outcome outcome) noexcept;
@@ -41,14 +41,15 @@ struct MissedFact {
     std::string cure; ///< may be empty
 };
 
-/// A call that no entry could serve, and the judgement at that time.
+/// A call that no entry could serve, and the reasons at that time.
 struct Miss {
-    std::string time;    ///< ISO 8601, UTC
-    std::string reason;  ///< the same as in the log
-    std::string end;     ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (the entry of another process)
-    std::string entry;   ///< the first digits of the guards digest that the call would have
-    std::string nearest; ///< the same of the variant with the fewest differences; "" where there was no variant
-    std::uint64_t variants = 0;            ///< number of variants on disk that could be read
+    std::string time;   ///< ISO 8601, UTC
+    std::string reason; ///< the same as in the log
+    /// How the call ended: "recorded", "ran as it is", "refused", "thrown", "replayed" (the entry of another process)
+    std::string end;
+    std::string entry;          ///< the first digits of the guards digest that the call would have
+    std::string nearest;        ///< the first digits of the variant with the fewest differences; "" without a variant
+    std::uint64_t variants = 0; ///< number of variants on disk that could be read
     std::vector<MissedFact> differences{}; ///< facts that differ from `nearest`, at most 32
     std::uint64_t agree = 0;               ///< number of facts that agree with `nearest`
 };

@@ -20,20 +20,21 @@ namespace warmgraph {
 /// environment, version, policy, metadata) may stand in either Spec.
 struct PairSpec {
     Spec forward{};
-    /// Its inputs are the gradients of forward's outputs, and other tensors that it reads. Its outputs are gradients.
+    /// The inputs of backward are the gradients of forward's outputs, and other tensors that backward reads. The
+    /// outputs of backward are gradients.
     Spec backward{};
     /// Tensors that forward saves for backward. They lie in an arena that the pair owns, and no call passes them: each
     /// callable asks Recorder::address for them. Forward writes them like outputs, backward reads them like inputs.
     std::vector<TensorDecl> saved{};
-    /// For inputs and outputs of backward (key): the tensor of forward (value) whose gradient each is. Both have one
-    /// shape.
+    /// Maps an input or output of backward (key) to the tensor of forward (value) whose gradient it is. Both have the
+    /// same shape.
     std::map<std::string, std::string> gradients{};
 };
 
-/// A call of forward. Pair::backward takes it for the backward that belongs to it.
+/// A call of forward. Pair::backward takes it to run the backward of this call.
 struct ForwardCall {
     Outcome outcome = Outcome::eager;
-    std::uint64_t generation = 0; ///< names the saved contents; no other call of the process has this number
+    std::uint64_t generation = 0; ///< the number of the saved contents; no other call of the process has it
 };
 
 enum class PairHalf : std::uint8_t { forward, backward };
@@ -52,7 +53,7 @@ public:
 
     /// Enqueues forward in the device's default stream, or in `stream`, as Function::call does and with its errors. It
     /// overwrites the tensors that an earlier call saved. invalid_argument also: the name of a saved tensor, memory
-    /// that overlaps one, or a stream of another device.
+    /// that overlaps a saved tensor, or a stream of another device.
     ForwardCall forward(std::initializer_list<Arg> args) { return forward(std::span{args.begin(), args.size()}); }
     ForwardCall forward(Stream& stream, std::initializer_list<Arg> args)
     {

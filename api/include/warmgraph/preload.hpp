@@ -35,27 +35,28 @@ enum class PreloadWait : std::uint8_t {
 struct PreloadOptions {
     /// The functions whose entries are restored. Empty: all functions that exist now, with all their entries whose
     /// facts hold here. Otherwise names of functions, which need not be wrapped yet: of each function, the last used
-    /// entry that fits `device`. A name that ends in '*' stands for all functions of the model whose names begin so.
-    /// Until calls take them, graphs that are restored by name use at most a hundredth of the device's memory, or 256
-    /// MiB where that is more, besides their callers' memory. Only the device code is loaded where there is no room,
-    /// and for an entry with events, semaphores, host functions or code that keeps state.
+    /// entry that fits `device`. A name that ends in '*' stands for all functions of the model whose names begin with
+    /// the text before it. Until calls take them, graphs that are restored by name use at most a hundredth of the
+    /// device's memory, or 256 MiB where that is more, besides their callers' memory. If there is no room, only an
+    /// entry's device code is loaded. The same holds for an entry with events, semaphores, host functions or code that
+    /// keeps state.
     std::vector<std::string> functions{};
     const Device* device = nullptr; ///< the device of the functions that are named
     /// The function whose last used entry is restored first, before other headers are read, which takes milliseconds
     /// for many entries. Cache::preload returns after this entry (not with PreloadWait::all), and the rest is planned
-    /// in the background. The call of this function enqueues its nodes one by one where that gives the same result, and
-    /// its graph is instantiated after that call. Empty, or a function without an entry that fits: the most urgent
-    /// entry of all comes first.
+    /// in the background. The first call of this function enqueues the graph's nodes one by one where that gives the
+    /// same result, and the graph is instantiated after that call. Empty, or a function without an entry that fits: the
+    /// most urgent entry of all comes first.
     std::string first{};
-    /// Returns how urgent an entry is; entries with a higher number are restored first. Among equals, and without this
-    /// function, the last used entries come first; functions that are named come in the order of their last use,
-    /// because a program calls a table of functions in the same order again. `inputs` are the recorded ones. With
-    /// PreloadWait::first it is called in the thread of Cache::preload before that returns, and its exceptions pass
-    /// through. With the other values, and after `first`, it is called in a thread of the cache; an exception is
-    /// logged, and all entries are equal then.
+    /// Returns how urgent an entry is; entries with a higher number are restored first. Among entries of the same
+    /// urgency, and without this function, the last used entries come first; functions that are named come in the order
+    /// of their last use, because a program calls a table of functions in the same order again. `inputs` are the
+    /// recorded inputs. With PreloadWait::first it is called in the thread of Cache::preload before that returns, and
+    /// its exceptions pass through. With the other values, and after `first`, it is called in a thread of the cache; an
+    /// exception is logged, and all entries then have the same urgency.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
-    /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. It may exit
-    /// the process. It is not called for entries that are restored while the Preload is destroyed.
+    /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. The callback
+    /// may exit the process. It is not called for entries that are restored while the Preload is destroyed.
     std::function<void(const PreloadProgress&)> progress{};
     PreloadWait wait = PreloadWait::first;
     std::uint32_t threads = 0; ///< threads that restore at once, eight at most; 0: eight, or as many as the machine has
@@ -73,7 +74,7 @@ public:
     /// called from the progress callback.
     void wait();
     [[nodiscard]] PreloadProgress progress() const; ///< thread-safe
-    /// Lets it go on by itself, until its cache ends at most. This object is empty then.
+    /// Lets the preload go on by itself, until its cache is destroyed at the latest. This object is then empty.
     void detach() noexcept;
 
     struct Impl; ///< opaque

@@ -28,10 +28,10 @@ using MakeArguments = std::function<std::vector<Arg>(const ProfiledShape&)>;
 /// The result of Cache::record_profile.
 struct ProfileRecording {
     std::size_t shapes = 0;              ///< number of shapes that the profile asks for
-    std::size_t recorded = 0;            ///< number of them that missed and were recorded
-    std::size_t replayed = 0;            ///< number of them that had an entry
+    std::size_t recorded = 0;            ///< number of these shapes that missed and were recorded
+    std::size_t replayed = 0;            ///< number of these shapes that had an entry
     std::vector<std::string> problems{}; ///< why each other shape has no entry now
-    std::string why_not{};               ///< why nothing was tried; empty where it was
+    std::string why_not{};               ///< why nothing was tried; empty if something was tried
 };
 
 } // namespace warmgraph

@@ -15,7 +15,7 @@ namespace warmgraph {
 
 /// Gives a wrapped callable its stream and the addresses, sizes and numbers of the current run. While a function is
 /// recorded, its callable is called more than once, with other addresses and scalar values, and must enqueue the same
-/// work each time. Valid within the call only; for the thread that runs the callable.
+/// work each time. Valid only within the call, and only in the thread that runs the callable.
 class WARMGRAPH_API Recorder {
 public:
     [[nodiscard]] Stream& stream() noexcept;

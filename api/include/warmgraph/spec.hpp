@@ -46,20 +46,20 @@ struct ConstantDecl {
     MemoryRef memory{}; ///< null where entries are only loaded
 };
 
-/// How memory is taken that the function's work reads and that was not declared: allocations of libraries (cuFFT's
+/// The treatment of memory that the function's work reads but that was not declared: allocations of libraries (cuFFT's
 /// tables), and in an adopted graph also scratch that the graph reads before it writes it.
 enum class Undeclared : std::uint8_t {
     refuse,    ///< the recording or the graph is refused
-    constants, ///< it is kept as constants, if the graph only reads it and it holds no addresses
+    constants, ///< the memory is kept as constants, if the graph only reads it and it holds no addresses
 };
 
 struct ScalarDecl {
     std::string name;
     DType dtype = DType::i32; ///< i32, u32, i64, u64, f32 or f64
-    /// The values that it may take, both ends included; a call with another value is an error. Recording captures the
-    /// function at several of them to prove where the scalar goes, and runs it at one. Without a range, recording
-    /// captures the function at values of the whole type, and runs it at the call's value alone. Declare a handle
-    /// without a range (a texture's u64): the numbers beside it are not valid handles.
+    /// The values that the scalar may take, both ends included; a call with another value is an error. Recording
+    /// captures the function at several of these values to prove where the scalar goes, and runs it at one value.
+    /// Without a range, recording captures the function at values of the whole type, and runs it at the call's value
+    /// alone. Declare a handle without a range (a texture's u64): the numbers beside it are not valid handles.
     std::optional<std::pair<double, double>> range;
 };
 
@@ -110,10 +110,11 @@ enum class BucketRule : std::uint8_t {
 /// scalar. The caller gets the real part of outputs. If no bucket holds the size of a call, the function runs as it is
 /// and is not recorded. docs/profile.md.
 struct Buckets {
-    std::vector<PaddedDimension> dimensions{}; ///< the first one's size is the group's; at most two of one argument
+    /// The first dimension has the size of the group; at most two of one argument
+    std::vector<PaddedDimension> dimensions{};
     BucketRule rule = BucketRule::fixed;
     std::vector<std::int64_t> sizes{}; ///< for `given`: ascending, multiples of multiple_of
-    std::uint32_t most = 8;            ///< for `learnt`: the number of buckets at most, up to 256
+    std::uint32_t most = 8;            ///< for `learnt`: the most buckets, up to 256
     std::int64_t multiple_of = 1;      ///< every size is padded to a multiple of this, with or without a bucket
 };
 
@@ -142,27 +143,27 @@ struct Spec {
     std::map<std::string, std::string> config{}; ///< further guards of this function
     std::vector<std::string> environment{};      ///< names of environment variables that become guards
     /// Identifies the code. Empty: the build id of the calling binary identifies it. Cache::load and Cache::adopt see
-    /// no code, so they need it.
+    /// no code, so they need a version.
     std::string version{};
     std::optional<Policy> policy{}; ///< used instead of the cache's policy
     /// Events that the graph shares with work outside it, by name: the driver's handles (CUevent), which must outlive
     /// the function. A restored graph makes an event of its own for each other name.
     std::map<std::string, void*> events{};
     /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore),
-    /// which must outlive the function. A signal's value may be a constant or follow a scalar. Trials on copies leave
-    /// the semaphores out, because another program would take a signal for real results. The call does not wait for its
-    /// own work: a later call records the function, once that work is done.
+    /// which must outlive the function. A signal's value may be a constant or follow a scalar. Trial runs on copies
+    /// leave the semaphores out, because another program would take a signal for real results. The call does not wait
+    /// for its own work: a later call records the function, once that work is done.
     std::map<std::string, void*> semaphores{};
     /// Module variables (`__device__`, `__constant__`) that stay as they are while the function is in use, so that the
-    /// entry may store their contents. "*": all. The function is refused because of another variable if its contents
-    /// differ from its image, or if the program asked for its address (`cudaMemcpyToSymbol` does).
+    /// entry may store their contents. "*": all. Another variable makes the function refused if its contents differ
+    /// from the image, or if the program asked for its address (`cudaMemcpyToSymbol` does).
     std::vector<std::string> frozen_variables{};
     /// Inputs, outputs, states and constants that hold no addresses, although some of their words may look like one.
-    /// Recording searches the others for addresses, unless they are floating point: no replay could follow an address
-    /// there.
+    /// Recording searches the others for addresses, because no replay could follow an address there. It does not search
+    /// floating-point tensors.
     std::vector<std::string> no_addresses{};
     /// Refuses uninitialised words in kernel parameters: in a recording, words that were never written; in an adopted
-    /// graph, words that differ between the captures and follow nothing. Otherwise they are stored as zeros, and the
+    /// graph, words that differ between the captures for no known reason. Otherwise they are stored as zeros, and the
     /// function is refused only if its results depend on them.
     bool strict = false;
     std::vector<ConstantDecl> constants{};

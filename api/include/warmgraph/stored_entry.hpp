@@ -12,11 +12,11 @@
 
 namespace warmgraph {
 
-/// Which entries Cache::entries lists, and how much of each.
+/// Chooses the entries that Cache::entries lists, and the members that it fills in.
 struct EntryQuery {
-    /// Only entries that a call of a function with this Spec could use, as far as a header shows it: their facts hold
-    /// here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from the
-    /// entry. Spec::version is needed. nullopt: all entries of the function.
+    /// Lists only entries that a call of a function with this Spec could use, as far as a header shows it: their facts
+    /// hold here, and their inputs and states look as declared. Outputs are not compared: a caller may learn them from
+    /// the entry. The Spec needs a version. nullopt: all entries of the function.
     std::optional<Spec> spec{};
     /// At most this many entries, the last used ones.
     std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -26,13 +26,13 @@ struct EntryQuery {
 
 /// An entry that Cache::entries lists.
 struct StoredEntry {
-    /// The Spec for Cache::load, once each of `states` has an address: here their memory has a size alone. The entry
+    /// The Spec for Cache::load, once each of `states` has an address: here, their memory has only a size. The entry
     /// itself says which code was recorded (Spec::recorded_code, Spec::config); environment variables are looked up
     /// here.
     Spec spec;
     std::map<std::string, Number> values; ///< the recorded Spec::values, by name: calls must give the same
-    std::string digest;                   ///< digest of its guards, 64 hex digits: the name of its file
-    std::string recorded;                 ///< when it was recorded, ISO 8601
+    std::string digest;                   ///< digest of the entry's guards, 64 hex digits: the name of the entry's file
+    std::string recorded;                 ///< time of the recording, ISO 8601
     std::string misfit; ///< how this device or its driver differs, so that calls would miss; "" where it does not
 };
 

@@ -27,7 +27,7 @@ struct Extent {
 };
 
 /// Whether the groups of a launch may wait for each other, and when the launch may start. OpenCL supports only the
-/// first values.
+/// first value of each enum.
 enum class Cooperation : std::uint8_t { none, grid };          ///< `grid`: all groups may synchronise with each other
 enum class Start : std::uint8_t { after_previous, dependent }; ///< `dependent`: programmatic dependent launch
 
@@ -95,13 +95,13 @@ public:
 
     void copy(Address to, Address from, std::uint64_t bytes); ///< enqueues a copy of `bytes` bytes
     /// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` must be a multiple of the
-    /// pattern.
+    /// pattern's size.
     void fill(Address to, std::span<const std::byte> pattern, std::uint64_t bytes);
     void zero(Address to, std::uint64_t bytes); ///< enqueues a fill of `bytes` bytes with zeros
 
     [[nodiscard]] Event record();  ///< returns an event that comes after all work so far
     void wait(const Event& event); ///< orders later work of this stream after the event
-    /// Whether a capture takes the work that is enqueued here.
+    /// Returns whether this stream is being captured: enqueued work then goes into a graph and does not run.
     [[nodiscard]] bool is_capturing() const noexcept;
     void synchronize(); ///< blocks until the work is done; not_recordable inside a function that is being captured
     /// Returns the driver's handle (CUstream), for libraries that enqueue by themselves; null on OpenCL.
@@ -118,20 +118,20 @@ private:
     std::unique_ptr<Impl> m_impl;
 };
 
-/// Watches the work that its thread enqueues, by any library, as long as it lives. A program that captures makes it
-/// once the capture has begun, and destroys it before the capture ends. Work in a stream that does not capture runs at
-/// once and is missing in the graph; this class finds it. Destroy it in the thread that made it. The constructor throws
-/// not_recordable, with the cure, if the backend could watch but does not yet (Device::prepare_recording). On OpenCL it
-/// sees nothing.
+/// Watches the work that its thread enqueues, by any library, as long as the watch lives. A program that captures makes
+/// the watch once the capture has begun, and destroys it before the capture ends. Work in a stream that does not
+/// capture runs at once and is missing in the graph; this class finds it. Destroy it in the thread that made it. The
+/// constructor throws not_recordable, with the cure, if the backend can watch only after Device::prepare_recording. On
+/// OpenCL the watch sees nothing.
 class WARMGRAPH_API StreamWatch {
 public:
-    /// The work belongs in `stream`, and in streams that wait for it.
+    /// All work should go into `stream`, or into streams that wait for it.
     explicit StreamWatch(Stream& stream);
     StreamWatch(StreamWatch&&) noexcept;
     StreamWatch& operator=(StreamWatch&&) noexcept;
     ~StreamWatch();
-    /// Returns the first work that was enqueued elsewhere ("cuLaunchKernel in the legacy default stream"); empty: none
-    /// so far.
+    /// Returns a description of the first work that was enqueued in a wrong stream ("cuLaunchKernel in the legacy
+    /// default stream"); "" if there is no such work so far.
     [[nodiscard]] std::string stray() const;
 
     struct Impl; ///< opaque

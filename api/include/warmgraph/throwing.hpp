@@ -1,4 +1,4 @@
-// Not for users: the library uses Result inside and throws Exception outside; these two convert.
+// Not for users: the library uses Result inside and throws Exception outside; these two functions convert.
 #pragma once
 
 #include <utility>

@@ -1,10 +1,11 @@
 // Tuned kernels: the fastest of a kernel's configurations (tile sizes, unrolling) on this device is found once and kept
 // beside the entries (docs/tuning.md).
 //
-// A Tuner times the candidates, or goes from the best of them through declared ranges, and stores the winner. Later
-// processes read the winner and time nothing. A stored winner is used only for the same code (comments and include
-// paths do not count), candidates, sizes, device and driver. Each process that runs it as code checks that its results
-// are those of the default configuration. Otherwise the kernel is a miss, or runs with the default.
+// A Tuner times the candidates, may search on from the best candidate within declared ranges, and stores the winner.
+// Later processes read the winner and time nothing. A stored winner is used only for the same code (comments and
+// include paths do not count), candidates, sizes, device and driver. Each process that runs the winner's code (not a
+// replayed graph) checks that the results agree with those of the default configuration. If a check fails, the kernel
+// is a miss, or runs with the default.
 //
 // Threads: several threads may use a Tuner and a Tuned; kernels are tuned one at a time.
 #pragma once
@@ -43,7 +44,7 @@ struct TuningRange {
 /// results are compared.
 struct TuningOutput {
     MemoryRef memory;
-    DType dtype = f32; ///< integers must be equal
+    DType dtype = f32; ///< integer results must be equal; floating-point ones may differ within the tolerance
 };
 
 /// The work that configurations are timed on.
@@ -61,7 +62,7 @@ struct TunableKernel {
     std::string options{};                            ///< the program's options without the configuration
     std::map<std::string, std::int64_t> problem{};    ///< sizes that the best configuration depends on
     std::vector<TunedConfig> candidates{};            ///< the first is the default; its results count as right
-    std::vector<TuningRange> ranges{};                ///< for coordinate descent
+    std::vector<TuningRange> ranges{};                ///< the ranges of parameters for coordinate descent
     std::function<bool(const TunedConfig&)> admits{}; ///< whether descent may try a combination; empty: any
     /// Makes the memory and inputs. It is called before something is timed or validated, and not where a stored
     /// winner's graph is replayed. Its result is dropped afterwards.
@@ -74,11 +75,12 @@ struct TunableKernel {
 
 enum class TuningSearch : std::uint8_t {
     enumerate,          ///< times all candidates
-    coordinate_descent, ///< then changes one parameter at a time in its range, while that is faster
+    coordinate_descent, ///< times all candidates, then changes the best one, a parameter at a time, while that is faster
 };
 
 /// When a stored winner is checked against the default's results. `at_first_run`: only before the program first runs as
-/// code; list the Tuned in Spec::tuned. Then a process that replays neither builds nor runs the kernel for the check.
+/// code (not in a replayed graph); list the Tuned in Spec::tuned. Then a process that replays neither builds nor runs
+/// the kernel for the check.
 enum class TuningValidation : std::uint8_t { at_once, at_first_run };
 
 /// Whether a winner that was found under another driver or runtime version is used.
@@ -110,7 +112,7 @@ struct TuningTiming {
 struct TuningReport {
     std::string kernel;
     TuningOutcome outcome = TuningOutcome::untuned;
-    std::string reason{};                ///< why nothing stored was used; empty for a plain hit
+    std::string reason{};                ///< why no stored winner was used; empty for a plain hit
     TunedConfig config{};                ///< the configuration to use
     std::string found_by{};              ///< "enumeration" or "coordinate_descent"; empty: untuned
     double took_ms = 0;                  ///< time that tune() took in this process
@@ -149,14 +151,15 @@ struct TuningStatistics {
     std::uint64_t faults = 0;   ///< files that were damaged, or that could not be read or written
     double tuning_ms = 0;       ///< spent on timing
     double load_ms = 0;         ///< spent on reading winners and on comparing them with the default
-    double saved_ms = 0;        ///< time of the tunings that hits saved, less load_ms
-    std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
+    double saved_ms = 0;        ///< time of the tunings that hits saved, minus load_ms
+    std::vector<std::string> miss_reasons{}; ///< reasons of misses ("matmul: no stored configuration"), at most 64
 };
 
 /// The kernels of one module (a model, or a program with several kernels) while it is compiled. The configurations that
-/// an earlier start found for this module are loaded ahead from one file. They serve a kernel whose own file cannot; a
-/// kernel's own file wins, because it is newer. end() stores the configurations of all kernels that were tuned or hit
-/// as the module's. So a model that shares kernels with an older one carries them on. One thread at a time may use it.
+/// an earlier start found for this module are loaded ahead from one file. They are used for a kernel that has no usable
+/// file of its own; a kernel's own file wins, because it is newer. end() writes the configurations of all kernels that
+/// were tuned or hit into the module's file. So a model that shares kernels with an older model keeps their
+/// configurations. One thread at a time may use it.
 class WARMGRAPH_API TuningModule {
 public:
     TuningModule(TuningModule&&) noexcept;

@@ -35,12 +35,13 @@ typedef struct wg_tensor_look {
     uint64_t* address;  ///< the place that keeps the tensor's address
 } wg_tensor_look;
 
-/// Describes tensors as they are now: each gets any alignment, and its address lies in `own` at its index. Returns how
-/// many `numbers` the sizes and strides of all tensors need. If there is `room` for fewer, the caller calls it again
-/// with that many. Less than 0: a tensor cannot be described; the framework's exception is set if it has one.
+/// Describes tensors as they are now. Each description has the alignment 0, and its `address` points to the element of
+/// `own` with the tensor's index. Returns how many elements of `numbers` the sizes and strides of all tensors need. If
+/// `room` is less, the caller calls again with that many elements. Less than 0: a tensor cannot be described; the
+/// framework's exception is set if it has one.
 WARMGRAPH_API int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, uint64_t count,
                                          wg_tensor_look* looks, uint64_t* own, int64_t* numbers, uint64_t room);
-/// Returns 1 if each tensor has its description and lies at its address. 0: a tensor has not, or cannot be described.
+/// Returns 1 if each tensor has its description and lies at its address. 0: a tensor differs, or cannot be described.
 WARMGRAPH_API int wg_tensors_are_there(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
                                        uint64_t count);
 
@@ -56,7 +57,7 @@ typedef struct wg_torch_type {
 typedef struct wg_torch_tensors {
     uint64_t at;                  ///< bytes from a Python object to its at::Tensor
     void* kinds[2];               ///< the classes of tensors; objects of other classes go to `otherwise`
-    wg_dltensor_reader otherwise; ///< DLPack's reader, for a tensor on another device, or without strides
+    wg_dltensor_reader otherwise; ///< DLPack's reader, for a tensor that is on another device or has no strides
     int32_t (*get_data_ptr)(void*, void**);
     int32_t (*get_dim)(void*, int64_t*);
     int32_t (*get_sizes)(void*, int64_t**);
@@ -104,7 +105,8 @@ typedef struct wg_object_look {
     void* object;
     void* dict;
     void* kind;
-    void** place; ///< set by wg_snapshot_is_same: where the object keeps `dict`. NULL: Python is asked for it
+    /// Set by wg_snapshot_is_same: where the object keeps `dict`. NULL: Python is asked for the dictionary
+    void** place;
 } wg_object_look;
 
 /// An attribute that getattr gives for an object and a name; `value` is NULL if there was no such attribute.
@@ -114,7 +116,7 @@ typedef struct wg_attribute_look {
     void* value;
 } wg_attribute_look;
 
-/// Objects that were found, to be compared by identity.
+/// Objects that were found earlier. wg_snapshot_is_same compares them by identity with the objects that are there now.
 typedef struct wg_snapshot {
     const wg_dict_look* dicts;
     uint64_t dict_count;
@@ -131,13 +133,13 @@ typedef struct wg_snapshot {
     uint64_t seen;    ///< set by wg_snapshot_is_same
 } wg_snapshot;
 
-/// Returns 1 if all objects are the same, 0 if one is another object, and -1 if this process exports no Python. No
-/// exception stays set.
+/// Returns 1 if all objects are the same, 0 if an object is not the same, and -1 if this process does not export
+/// Python's functions. No exception stays set.
 WARMGRAPH_API int wg_snapshot_is_same(wg_snapshot* snapshot);
 /// A callback for PyDict_AddWatcher (Python 3.12). It counts the events of all dictionaries that it watches. Returns 0.
 WARMGRAPH_API int wg_note_dict_event(int event, void* dict, void* key, void* new_value);
-/// Returns the address of that count, valid while the library is loaded. If the count differs, a dictionary may have
-/// changed.
+/// Returns the address of the count of wg_note_dict_event, valid while the library is loaded. If the count has risen, a
+/// dictionary may have changed.
 WARMGRAPH_API const uint64_t* wg_dict_events(void);
 
 // --- calls that repeat an earlier call ------------------------------------------------------------------------------
@@ -147,17 +149,19 @@ WARMGRAPH_API const uint64_t* wg_dict_events(void);
 typedef int32_t wg_test_kind;
 enum wg_test_kind_values {
     wg_test_items = 0, ///< `from`, a tuple or list, has `number` items; they go into `to` and the next registers
-    wg_test_named = 1, ///< `from`, a dict, has the keys of the tuple `object` in this order; its values go likewise
+    wg_test_named = 1, ///< `from`, a dict, has the keys of the tuple `object` in this order; its values go into `to`
+                       ///< and the next registers
     wg_test_attributes = 2, ///< the dict of the own attributes of `from` goes into `to`
     wg_test_call = 3,       ///< the result of calling `object` (with `other`, if it is not NULL) goes into `to`
-    wg_test_type = 4,       ///< `from` is of the class `object`, and not of a class below it
+    wg_test_type = 4,       ///< `from` is of the class `object`, and not of a derived class
     wg_test_is = 5,         ///< `from` is `object`
     wg_test_equals = 6,     ///< `from` == `object`
     wg_test_number = 7,     ///< int(`from`) == `number`, as signed numbers
     wg_test_bits = 8,       ///< `from`, a float, has the bits `number`
     wg_test_empty = 9,      ///< len(`object`) == 0
-    wg_test_apart = 10,     ///< `from` is not the object of another register with this test, and not in `around`
-    wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad, and has the wg_tensor_test_values in `number`
+    wg_test_apart = 10,  ///< `from` is not the same object as in another register with this test, and its id is not in
+                         ///< `around`
+    wg_test_tensor = 11, ///< `from`, a tensor, requires no grad, and has the wg_tensor_test_values in `number`
     wg_test_code = 12, ///< the C function `object`, called with `other`, returns a number whose byte `from` is `number`
     wg_test_code_null = 13,   ///< the C function returns a pointer to a null pointer (an empty std::shared_ptr)
     wg_test_code_empty = 14,  ///< the C function returns a pointer to two equal pointers (an empty std::vector)
@@ -193,7 +197,7 @@ typedef struct wg_weight {
 typedef struct wg_result_maker {
     void* make;        ///< a callable
     void* arguments;   ///< a tuple
-    uint64_t* address; ///< set to the result's address, less `base`; NULL: the result has no elements
+    uint64_t* address; ///< set to the result's address minus `base`; NULL: the result has no elements
 } wg_result_maker;
 
 typedef struct wg_memory_range {
@@ -201,8 +205,8 @@ typedef struct wg_memory_range {
     uint64_t end;
 } wg_memory_range;
 
-/// The description of a call that was replayed, so that the same call is recognised natively. Objects are Python's and
-/// are borrowed: `kept` keeps them alive.
+/// The description of a call that was replayed, so that the same call is recognised natively. The objects are borrowed
+/// from Python: `kept` keeps them alive.
 typedef struct wg_steady_call {
     void* kept;
     const wg_test* tests;
@@ -217,35 +221,39 @@ typedef struct wg_steady_call {
     const wg_weight* weights;
     uint64_t weight_count;
     /// Size in bytes of the object that a weight's at::Tensor points to (c10::TensorImpl). While these bytes are the
-    /// same, the functions of wg_use_torch_tensors return the same for the weight; only its address is asked at each
-    /// call. 0: all are asked at each call.
+    /// same, the functions of wg_use_torch_tensors return the same for the weight; then each call asks only for its
+    /// address. 0: each call asks all functions.
     uint64_t weight_bytes;
-    wg_snapshot* always; ///< compared at each call, frozen or not
+    wg_snapshot* always; ///< compared at each call, also if `is_frozen` is nonzero
     wg_dltensor_reader read_tensor;
     uint64_t base;
-    const uint32_t* inputs;            ///< registers of tensors
-    const wg_tensor_look* input_looks; ///< `address` is set to the device pointer less `base`
+    const uint32_t* inputs;            ///< registers of the input tensors
+    const wg_tensor_look* input_looks; ///< `address` is set to the device pointer minus `base`
     uint64_t input_count;
     const uint64_t* extents;       ///< size of each input in bytes; 0 for an input without memory
     const wg_memory_range* states; ///< memory that no input may overlap; ascending, without overlaps
     uint64_t state_count;
-    void* requires_grad;    ///< torch.Tensor.requires_grad, the descriptor. NULL: wg_use_torch_tensors set a function
+    /// The descriptor torch.Tensor.requires_grad. NULL: the function of wg_use_torch_tensors is used
+    void* requires_grad;
     void* is_negated;       ///< torch.Tensor.is_neg
     void* is_conjugated;    ///< torch.Tensor.is_conj
-    const uint32_t* values; ///< registers that `result` gets
+    const uint32_t* values; ///< registers whose objects `result` gets
     uint64_t value_count;
     const wg_result_maker* outputs;
     uint64_t output_count;
-    const uint64_t* moves; ///< odd while tensors are moved, and counted at each change; another number: another call
-    void* acquire;         ///< with `release`: callables for the lock that is held from the first test to the launch
+    /// A count that is odd while tensors are being moved; if it is odd, or changes during the tests, `otherwise` is
+    /// returned
+    const uint64_t* moves;
+    void* acquire; ///< with `release`: callables for the lock that is held from the first test to the launch
     void* release;
     void* native_stream; ///< a callable that returns the framework's current stream of `device_index`, as a number
     void* device_index;
-    void* stream;      ///< a callable that returns the library's handle for such a number
+    void* stream;      ///< a callable that returns the library's handle for the number of a stream
     uint64_t* replays; ///< counts launches
     uint64_t often;
     void* replayed; ///< a callable; it is called before each launch that makes `replays` a multiple of `often`
-    int (*is_capturing)(const wg_stream*); ///< wg_stream_is_capturing; 1 makes another call. NULL: a test asked already
+    /// wg_stream_is_capturing: if it returns 1, `otherwise` is returned. NULL: a test has checked this
+    int (*is_capturing)(const wg_stream*);
     wg_status (*enqueue)(wg_function*, wg_stream*, const wg_arg*, uint64_t, wg_outcome*); ///< wg_call_uncaptured
     wg_function* function;
     const wg_arg* args;
@@ -253,13 +261,14 @@ typedef struct wg_steady_call {
     void* failed; ///< a callable (status): returns the result, or raises, if `enqueue` fails
     void* result; ///< a callable (outputs, values), two tuples: returns the result. NULL: output `output` is the result
     uint64_t output;
-    void* otherwise; ///< returned for another call
+    void* otherwise; ///< returned for a call that does not pass all tests
 } wg_steady_call;
 
 /// Makes a Python callable that takes (args, kwargs). It replays a call that passes all tests, and returns `otherwise`
-/// for another call. Without `enqueue` it launches nothing and returns the tuples that `result` takes; the caller holds
-/// its lock then. It copies the struct and keeps `kept` alive. `call_size`: sizeof(wg_steady_call). wg_unsupported: the
-/// size is another version's, or the process exports no Python.
+/// for any other call. Without `enqueue` it launches nothing and returns the two tuples that `result` takes; the caller
+/// must then hold the lock of `acquire` itself. It copies the struct and keeps `kept` alive. `call_size`:
+/// sizeof(wg_steady_call). wg_unsupported: the size is the size of another version's struct, or the process does not
+/// export Python's functions.
 WARMGRAPH_API wg_status wg_steady_call_create(uint64_t call_size, const wg_steady_call* call, void** callable);
 
 // --- facts -----------------------------------------------------------------------------------------------------------
@@ -279,8 +288,9 @@ WARMGRAPH_API int wg_fold_facts(void* facts, uint64_t most, uint64_t deepest, vo
 // --- recording -------------------------------------------------------------------------------------------------------
 
 /// Stops keeping device code, for the whole process, until the next miss or wg_prepare_recording. The functions of
-/// these caches must be settled. wg_unsupported: it goes on, and wg_last_error says why (a function that was not called
-/// yet, code that keeps state, a profiler, a recording).
+/// these caches must be settled: each was called, and the outcome of the call is known. wg_unsupported: device code is
+/// still kept, and wg_last_error says why (a function that was not called yet, code that keeps state, a profiler, a
+/// recording).
 WARMGRAPH_API wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count);
 
 // --- texts -----------------------------------------------------------------------------------------------------------

@@ -8,16 +8,16 @@
 // Errors: a function returns wg_ok, or a code that says what to do; wg_last_error() then has the text. Nothing is
 // thrown. On failure an `out` handle is set to NULL. A null handle, name or array (with a count above 0) is
 // invalid_argument, except where a parameter may be NULL. A getter that returns a value returns NULL or 0 for a null
-// handle. A miss, a damaged cache, a full disk or a refused recording is not a failure: the function runs as it is, and
-// its report says why.
+// handle. A miss, a damaged cache, a full disk or a refused recording is not a failure: the function runs as it is
+// (without a graph), and its report says why.
 //
 // Ownership: the caller destroys each handle that it creates, once. Destroying NULL does nothing. A handle keeps the
 // parts of other handles that it needs alive, so the order of destruction does not matter (a function may outlive its
 // cache handle and its device handle). Synchronise before you destroy something that the accelerator still uses.
 //
-// Texts: a function with `text`, `capacity` and `length` writes as snprintf does: at most `capacity` bytes with the
-// ending 0. `length` (may be NULL) gets the length of the whole text without the 0. `text` may be NULL if `capacity` is
-// 0.
+// Texts: a function with `text`, `capacity` and `length` writes as snprintf does: at most `capacity` bytes, including
+// the ending 0. `length` (may be NULL) gets the length of the whole text without the 0. `text` may be NULL if
+// `capacity` is 0.
 //
 // Threads: several threads may use a device, program, cache, function or pair at once. One thread at a time may use a
 // stream, an event, a buffer or a recorder.
@@ -40,16 +40,16 @@ enum wg_status_values {
     wg_invalid_argument = 1,     ///< a name, shape, binding, option or handle is wrong: fix the call
     wg_not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
     wg_compile_failed = 3,       ///< the kernel source does not compile: fix it; the text has the compiler's log
-    wg_miss_forbidden = 4,       ///< the policy forbids the miss: require_hit: record first; no_compile: compile ahead
+    wg_miss_forbidden = 4,       ///< the policy forbids recording (record first) or compiling (compile ahead)
     wg_corrupt = 5,              ///< stored bytes are damaged or hostile
-    wg_stale = 6,                ///< stored bytes are for other facts (version, device, key)
+    wg_stale = 6,                ///< stored bytes were made for another version, device or key
     wg_not_found = 7,            ///< the named thing does not exist
     wg_io_failed = 8,            ///< the cache folder failed
     wg_no_space = 9,             ///< the disk is full
     wg_permission_denied = 10,   ///< the cache folder belongs to another user or cannot be written
     wg_driver_failed = 11,       ///< the accelerator's driver refused a call; the text has the driver's message
     wg_out_of_memory = 12,       ///< device or host memory ran out
-    wg_unsupported = 13,         ///< this backend, device or version of the library cannot do it
+    wg_unsupported = 13,         ///< this backend, device or version of the library cannot do what the call asks
     wg_verification_failed = 14, ///< the restored graph did not reproduce the function
     wg_internal = 15,            ///< a defect of warmgraph: please report it
     wg_partly_launched = 16,     ///< the driver failed in the middle of a launch: state may be half updated
@@ -79,7 +79,7 @@ typedef int32_t wg_outcome;
 enum wg_outcome_values {
     wg_outcome_recorded = 0, ///< a miss: the function ran, was recorded and (unless the disk failed) published
     wg_outcome_replayed = 1, ///< a hit: the stored graph ran
-    wg_outcome_eager = 2, ///< the function ran as it is: because of the policy, or because no entry is for these inputs
+    wg_outcome_eager = 2,  ///< the function ran as it is: because of the policy, or because no entry fits these inputs
     wg_outcome_refused = 3 ///< the function ran as it is, because it cannot be recorded or replayed; see the report
 };
 
@@ -98,12 +98,12 @@ enum wg_policy_values {
 typedef int32_t wg_artifact_kind;
 enum wg_artifact_kind_values {
     wg_kind_entries = 1,   ///< recorded graphs with their guards
-    wg_kind_images = 2,    ///< device code: a part of the entries that name it
-    wg_kind_constants = 3, ///< contents of a graph's constants: a part of the entries that name them
+    wg_kind_images = 2,    ///< device code; it belongs to the entries that name it
+    wg_kind_constants = 3, ///< contents of a graph's constants; they belong to the entries that name them
     wg_kind_compiled = 4,  ///< compiled programs
     wg_kind_tuned = 5,     ///< tuned configurations, of a kernel or of a module
     wg_kind_profiles = 6,  ///< shape profiles
-    wg_kind_torch = 7      ///< bytes that PyTorch compiled, which can run code
+    wg_kind_torch = 7      ///< PyTorch's compiled code as bytes; loading them can run any code
 };
 
 typedef int32_t wg_access;
@@ -144,10 +144,10 @@ typedef struct wg_artifacts wg_artifacts;
 
 // --- library --------------------------------------------------------------------------------------------------------
 
-/// Returns the library's version: "0.1.0". Static.
+/// Returns the library's version: "0.1.0". The text is static.
 WARMGRAPH_API const char* wg_version(void);
 
-/// Returns the backends of this build: "opencl, cuda". Static.
+/// Returns the backends of this build: "opencl, cuda". The text is static.
 WARMGRAPH_API const char* wg_backends(void);
 
 /// Returns the text of the last call that failed in this thread: what was expected, what was found, and the cure. Never
@@ -155,23 +155,25 @@ WARMGRAPH_API const char* wg_backends(void);
 /// this thread.
 WARMGRAPH_API const char* wg_last_error(void);
 
-/// Returns a code's name: "not_recordable", "ok"; "unknown" for another number. Static.
+/// Returns a code's name: "not_recordable", "ok"; "unknown" for another number. The text is static.
 WARMGRAPH_API const char* wg_status_name(wg_status status);
 
-/// Returns an outcome's name: "replayed"; "unknown" for another number. Static.
+/// Returns an outcome's name: "replayed"; "unknown" for another number. The text is static.
 WARMGRAPH_API const char* wg_outcome_name(wg_outcome outcome);
 
 typedef int32_t wg_log_level;
 enum wg_log_level_values { wg_log_trace = 0, wg_log_debug = 1, wg_log_info = 2, wg_log_warning = 3, wg_log_error = 4 };
 
 /// Sends log lines to `receive(level, line, user)` instead of standard error; NULL sends them to standard error again.
-/// A line has no prefix and no line end. The receiver is called in the thread that logs, by several threads at once.
-/// With a receiver and without WARMGRAPH_LOG, the level is info. When this function returns, no thread is in the
-/// receiver before. Lines that are logged inside a receiver are dropped. invalid_argument: a call inside a receiver.
+/// A line has no prefix and no line end. The receiver is called in the thread that logs, by several threads at once. If
+/// there is a receiver and WARMGRAPH_LOG is not set, the level is info. When this function returns, no thread is still
+/// inside the earlier receiver. Lines that are logged inside a receiver are dropped. invalid_argument: a call inside a
+/// receiver.
 WARMGRAPH_API wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, void* user), void* user);
 
-/// Stops making lines below `least`, and collecting facts for them, for a host program whose own log drops them. It
-/// never makes lines that are dropped without it. Holds until the next call of it or of wg_receive_log.
+/// Stops the making of log lines below `least`, and the collecting of facts for them, for a host program whose own log
+/// drops these lines. Lines that WARMGRAPH_LOG or the level drops stay dropped. The limit holds until the next call of
+/// wg_limit_log or wg_receive_log.
 WARMGRAPH_API wg_status wg_limit_log(wg_log_level least);
 
 // --- devices and memory ---------------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ WARMGRAPH_API wg_status wg_limit_log(wg_log_level least);
 /// handles of one device share its default stream. not_found: no such device; the text lists the devices. unsupported:
 /// "cuda" in a build without that backend.
 WARMGRAPH_API wg_status wg_device_open(const char* id, wg_device** out);
-/// Closes the handle. The handle of its default stream ends with it.
+/// Closes the handle. The handle of the device's default stream is invalid from then on.
 WARMGRAPH_API wg_status wg_device_close(wg_device* device);
 /// Blocks until the default stream's work is done. not_recordable: inside a function that is being captured.
 WARMGRAPH_API wg_status wg_device_synchronize(wg_device* device);
@@ -196,32 +198,35 @@ WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 /// Calling it again changes nothing. not_recordable: the code cannot be kept (a profiler is attached to the process);
 /// the text has the cure.
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
-/// Does the same for all CUDA devices, before one is open. It loads the driver and makes no context.
+/// Does the same as wg_prepare_recording for all CUDA devices, before a device is open. It loads the driver and makes
+/// no context.
 WARMGRAPH_API wg_status wg_prepare_recording_early(void);
 /// Prepares the first restore of this process, on a thread of its own (Device::warm_up in device.hpp). A process that
 /// will replay calls it once the device is open.
 WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
 /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied)
-/// and keeps it loaded while the device is open. Recording then knows the module's code, whenever it was loaded.
-/// Replays run this module where an entry needs the same code and the module's variables hold the values that they held
-/// at the recording: values that the host writes into them later reach the replays as they reach the function. Where
-/// the variables hold other values, the entry is refused, and the function runs as it is. A function that is restored
-/// already is restored again at its next call. invalid_argument: the image is not the module's. unsupported on OpenCL.
+/// and keeps it loaded while the device is open. Recording then knows the module's code, whenever the module was
+/// loaded. Replays run this module where an entry needs the same code and the module's variables hold the values that
+/// they held at the recording: values that the host writes into the variables later reach the replays as they reach the
+/// function. Where the variables hold other values, the entry is refused, and the function runs as it is. A function
+/// that is restored already is restored again at its next call. invalid_argument: the module was not loaded from this
+/// image. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
 /// Gives a name to a host function that recorded graphs may call. An entry stores the name; a process that replays the
 /// entry registers its own function under that name first. `function(data)` runs on a thread of the driver, where no
-/// driver call is allowed. Both must stay valid as long as such graphs may run. invalid_argument: an empty or
-/// unprintable name, a null function, or a name that another function has.
+/// driver call is allowed. `function` and `data` must stay valid as long as such graphs may run. invalid_argument: an
+/// empty or unprintable name, a null function, or a name that another function has.
 WARMGRAPH_API wg_status wg_register_host_function(const char* name, void (*function)(void*), void* data);
 
-/// Allocates `bytes` bytes of device memory; the contents are undefined. invalid_argument: 0 bytes. out_of_memory.
-/// not_recordable: inside a function that is being captured (wg_recorder_alloc gives scratch memory).
+/// Allocates `bytes` bytes of device memory; the contents are undefined. invalid_argument: 0 bytes. out_of_memory: the
+/// device has too little memory. not_recordable: inside a function that is being captured (wg_recorder_alloc gives
+/// scratch memory).
 WARMGRAPH_API wg_status wg_buffer_create(wg_device* device, uint64_t bytes, wg_buffer** out);
 /// Allocates page-locked host memory, which the device can address too. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_buffer_create_host(wg_device* device, uint64_t bytes, wg_buffer** out);
 WARMGRAPH_API wg_status wg_buffer_destroy(wg_buffer* buffer);
-/// Copy exactly `bytes` bytes to or from byte `offset` of the buffer, and block until that is done. They do not wait
+/// Copy exactly `bytes` bytes to or from byte `offset` of the buffer, and block until that is done. Neither call waits
 /// for work in streams. invalid_argument: the bytes do not fit. not_recordable: inside a function that is being
 /// captured.
 WARMGRAPH_API wg_status wg_buffer_upload(wg_buffer* buffer, const void* from, uint64_t bytes, uint64_t offset);
@@ -230,8 +235,8 @@ WARMGRAPH_API wg_status wg_buffer_download(const wg_buffer* buffer, void* to, ui
 WARMGRAPH_API wg_memory wg_buffer_memory(const wg_buffer* buffer);
 /// Returns the buffer's device pointer; 0 on OpenCL, which has no device pointers.
 WARMGRAPH_API uint64_t wg_buffer_pointer(const wg_buffer* buffer);
-/// Returns memory that another library allocated (CUDA), for wg_arg, wg_state_decl, wg_bind and kernel arguments. Null
-/// for a null pointer. The device checks it at its use.
+/// Returns memory that another library allocated (CUDA), as a range for wg_arg, wg_state_decl, wg_bind and kernel
+/// arguments. A null pointer gives a null range. The device checks the range when it is used.
 WARMGRAPH_API wg_memory wg_memory_from_pointer(uint64_t pointer, uint64_t size);
 
 // --- programs and streams -------------------------------------------------------------------------------------------
@@ -248,18 +253,19 @@ WARMGRAPH_API wg_status wg_stream_create(wg_device* device, wg_stream** out);
 /// behind that library's work. The library keeps the stream, which must outlive the handle; wg_stream_destroy frees the
 /// handle. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out);
-/// Destroys a stream. invalid_argument: it belongs to a device or to a recorder.
+/// Destroys a stream. invalid_argument: the stream belongs to a device or to a recorder.
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
-/// Returns 1 if a capture takes the work that is enqueued in the stream; else 0, also for NULL.
+/// Returns 1 if the stream is being captured: enqueued work goes into a graph and does not run. Returns 0 otherwise,
+/// also for NULL.
 WARMGRAPH_API int wg_stream_is_capturing(const wg_stream* stream);
 /// Watches the work that this thread enqueues, by any library, until this thread calls wg_watch_destroy. A program that
 /// captures begins the watch once the capture has begun, and ends it before the capture ends. Work in a stream that
-/// does not capture runs at once and is missing in the graph; the watch finds it. The work belongs in `stream`, and in
-/// streams that wait for it. not_recordable: the backend could watch but does not yet (wg_prepare_recording). On OpenCL
-/// it sees nothing.
+/// does not capture runs at once and is missing in the graph; the watch finds it. All work should go into `stream`, or
+/// into streams that wait for it. not_recordable: the backend can watch only after wg_prepare_recording. On OpenCL the
+/// watch sees nothing.
 WARMGRAPH_API wg_status wg_stream_watch(wg_stream* stream, wg_watch** out);
-/// Writes the first work that was enqueued elsewhere ("cuLaunchKernel in the legacy default stream"); empty: none so
-/// far.
+/// Writes a description of the first work that was enqueued in a wrong stream ("cuLaunchKernel in the legacy default
+/// stream"); "" if there is no such work so far.
 WARMGRAPH_API wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length);
 WARMGRAPH_API wg_status wg_watch_destroy(wg_watch* watch);
 /// Blocks until the stream's work is done. not_recordable: inside a function that is being captured.
@@ -294,8 +300,8 @@ typedef struct wg_kernel_arg {
 WARMGRAPH_API wg_status wg_launch(wg_stream* stream, const wg_program* program, const char* kernel,
                                   const uint32_t grid[3], const uint32_t block[3], const wg_kernel_arg* args,
                                   uint64_t count);
-/// The geometry of a launch beyond grid and block. Zero is the default of every member but `size`, `grid` and `block`.
-/// The others are unsupported on OpenCL.
+/// The geometry of a launch. `size`, `grid` and `block` must be set. The default of the other members is zero; other
+/// values are unsupported on OpenCL.
 typedef struct wg_launch_options {
     uint64_t size;         ///< sizeof(wg_launch_options)
     uint32_t grid[3];      ///< groups
@@ -318,17 +324,17 @@ WARMGRAPH_API wg_status wg_fill(wg_stream* stream, wg_address to, const void* pa
 
 // --- the cache ------------------------------------------------------------------------------------------------------
 
-/// How many bytes a kind may take of the folder.
+/// The limit for the files of one kind in the folder, in bytes.
 typedef struct wg_kind_bytes {
     wg_artifact_kind kind;
     uint64_t bytes;
 } wg_kind_bytes;
 
-/// How objects of one kind are compressed (zstd) as they are written.
+/// How objects of one kind are compressed (zstd) when they are written.
 typedef struct wg_kind_compression {
     wg_artifact_kind kind;
-    int32_t level;  ///< 1 to 19; 0: stored as they are
-    uint64_t above; ///< bytes; objects of at most this size are stored as they are
+    int32_t level;  ///< zstd's level, 1 to 19; 0: not compressed
+    uint64_t above; ///< bytes; objects up to this size are not compressed
 } wg_kind_compression;
 
 /// Options of a cache. The default that wg_cache_options_init sets is in brackets. Texts and arrays are copied.
@@ -339,7 +345,7 @@ typedef struct wg_cache_options {
     uint64_t config_count;      ///< [0]
     const char* cache_dir; ///< NULL or "": $WARMGRAPH_CACHE_DIR, else .warmgraph_cache; made absolute at once [NULL]
     int32_t dynamic;       ///< nonzero: shapes are "dynamic" in the folder's name instead of "static" [0]
-    int32_t world_size;    ///< ranks; -1: from the launcher's environment [-1]
+    int32_t world_size;    ///< number of ranks; -1: taken from the launcher's environment [-1]
     int32_t global_rank;   ///< [-1]
     int32_t tp_rank;       ///< [-1]
     int32_t pp_rank;       ///< [-1]
@@ -347,11 +353,13 @@ typedef struct wg_cache_options {
     int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than at the recording [0]
     int32_t share_with_group;    ///< nonzero: the group may read and write the files; else only this user may write [0]
     uint32_t max_variants;       ///< variants of one function, on disk and in memory; 0: 64 [0]
-    uint32_t record_wait_ms;     ///< how long an adoption waits for another process that adopts the same; 0: 60000 [0]
-    /// Nonzero: the first call that would use a restored graph runs the function instead, and the graph on copies. A
-    /// wrong entry is removed and counts as a cache fault. Functions of wg_cache_load cannot be compared [0]
+    /// How long an adoption waits for another process that adopts the same graph; 0: 60000 [0]
+    uint32_t record_wait_ms;
+    /// Nonzero: the first call that would use a restored graph runs the function instead, runs the graph on copies of
+    /// the memory, and compares the results. A wrong entry is removed and counts as a cache fault. Functions of
+    /// wg_cache_load have no code to compare with [0]
     int32_t verify_on_load;
-    int32_t record_on_demand; ///< nonzero: wg_record_pending records misses, and not the calls that miss [0]
+    int32_t record_on_demand; ///< nonzero: a call that misses is recorded later, by wg_record_pending [0]
     uint32_t probing_ms;      ///< time for probing all scalars of a function while it is recorded; 0: 200 [0]
     /// Keys for signatures of entries. A key is a line "id:kind:hex" (docs/trust.md). A file has one key on each line,
     /// and must not be writable by others. Keys are never logged. NULL and "": the key comes from the environment.
@@ -360,16 +368,18 @@ typedef struct wg_cache_options {
     const char* const* accept_keys; ///< keys that are accepted besides sign_with; else $WARMGRAPH_ACCEPT_KEYS [NULL]
     uint64_t accept_key_count;      ///< [0]
     const char* accept_file;        ///< a file with accepted keys; else $WARMGRAPH_ACCEPT_KEYS_FILE [NULL]
-    int32_t require_signed; ///< nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only signed entries that it accepts serve [0]
+    /// Nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only entries with an accepted signature are used [0]
+    int32_t require_signed;
     /// User ids whose files are read besides this user's and root's, and besides those in $WARMGRAPH_TRUSTED_OWNERS
     /// [NULL]
     const uint32_t* trusted_owners;
     uint64_t trusted_owner_count; ///< [0]
-    /// The bytes and files that the folder may hold. 0: $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES, else 8 GiB
-    /// (or a tenth of the disk where that is less) and 100000 files [0]
+    /// The most bytes and files that the folder may hold. 0: $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES, else 8
+    /// GiB (or a tenth of the disk where that is less) and 100000 files [0]
     uint64_t max_bytes;
     uint64_t max_files;
-    /// Files (.wgb) that are read where they lie, in this order, for artifacts that the folder does not have [NULL]
+    /// Bundle files (.wgb). An artifact that the folder does not have is looked for in these files, in this order. They
+    /// are not unpacked [NULL]
     const char* const* bundles;
     uint64_t bundle_count; ///< [0]
     /// Whether the cache counts the sizes that functions are called with. 1: yes, -1: no, 0: $WARMGRAPH_PROFILE ("on"
@@ -378,25 +388,28 @@ typedef struct wg_cache_options {
     /// Nonzero: the cache stops keeping device code after 256 replays in a row, a minute after the last miss at the
     /// earliest. The next miss starts it again (docs/cuda.md) [1]
     int32_t pauses_recording;
-    /// The kinds that this cache uses, of entries, compiled, tuned and profiles. The cache neither looks up, reads, writes nor
-    /// counts another kind. NULL: $WARMGRAPH_KINDS ("entries,compiled", or all but some: "-tuned"), else all [NULL]
+    /// The kinds that this cache uses: some of entries, compiled, tuned and profiles. The cache does not look up, read,
+    /// write or count the other kinds. NULL: the kinds in $WARMGRAPH_KINDS ("entries,compiled"; "-tuned" means all but
+    /// tuned), else all kinds [NULL]
     const wg_artifact_kind* kinds;
     uint64_t kind_count; ///< 0 with an array that is not NULL: no kind [0]
-    /// Bytes that some kinds may take of max_bytes: entries (with images and constants), compiled, tuned, profiles or torch. A
-    /// kind that is not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as much as there is [NULL]
+    /// Limits for single kinds within max_bytes, in bytes: for entries (with images and constants), compiled, tuned,
+    /// profiles or torch. A kind that is not listed takes its limit from $WARMGRAPH_CACHE_BYTES ("8G,compiled=1G"),
+    /// else it has no limit of its own [NULL]
     const wg_kind_bytes* max_bytes_by_kind;
     uint64_t max_bytes_by_kind_count; ///< [0]
-    /// How the cache compresses what it writes: entries (their payloads), images or constants. A kind that is not named: as
-    /// $WARMGRAPH_COMPRESSION says ("payloads=9@64K,images=3"), else entries with level 3 and the others as they are [NULL]
+    /// How the cache compresses the objects that it writes, by kind: entries (their payloads), images or constants. A
+    /// kind that is not listed takes its settings from $WARMGRAPH_COMPRESSION ("payloads=9@64K,images=3"); else entries
+    /// have level 3, and the others are not compressed [NULL]
     const wg_kind_compression* compression;
     uint64_t compression_count; ///< [0]
 } wg_cache_options;
 
-/// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options). invalid_argument: it is too small.
+/// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options). invalid_argument: `size` is too small.
 WARMGRAPH_API wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size);
 
-/// Returns the folder that this value of wg_cache_options.cache_dir means now, absolute. Valid until the thread calls
-/// it again.
+/// Returns the absolute path of the folder that `cache_dir` (of wg_cache_options) means now. Valid until this thread
+/// calls wg_cache_folder again.
 WARMGRAPH_API const char* wg_cache_folder(const char* cache_dir);
 
 /// Opens the cache of one model in one process. invalid_argument: wrong options (a bad name, a bad rank). A folder that
@@ -411,31 +424,32 @@ WARMGRAPH_API const char* wg_cache_directory(const wg_cache* cache);
 WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
 /// Writes one line: "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved".
 WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Writes the entries of this model's function as text, as `warmgraph show` prints them. Counts as a use of each entry.
-/// Damaged entries are moved to quarantine.
+/// Writes the entries of this model's function as text, as `warmgraph show` prints them. This counts as a use of each
+/// entry. Damaged entries are moved to quarantine.
 WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
                                           uint64_t* length);
-/// The reason why a caller ran calls of a function as they are.
+/// A caller's reason for running calls of a function as they are, without the cache.
 typedef struct wg_refusal {
     uint64_t size; ///< sizeof(wg_refusal)
-    /// The calls are counted by this word: letters, digits, '.', '_' and '-'. Another word counts as "other".
+    /// A short name of the reason, under which the calls are counted: at most 48 letters, digits, '.', '_' and '-'. Any
+    /// other text counts as "other".
     const char* word;
-    const char* text; ///< the problem, expected against actual, and the cure
+    const char* text; ///< the problem (what was expected, and what was found), and the cure
     uint64_t calls;   ///< number of calls since the last report; 0: the library counted them itself
 } wg_refusal;
 /// Counts calls that ran as they are because their caller did not let the cache record or replay them, and keeps the
 /// reason beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at
-/// most, so call it for the first call of a kind, and later only now and then. It succeeds also if it cannot write.
-/// invalid_argument: a name that no function can have, or no text. Thread-safe.
+/// most, so report the first refused call for a reason, and later calls only now and then. It succeeds also if the
+/// reason cannot be written. invalid_argument: a name that no function can have, or no text. Thread-safe.
 WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
                                               const wg_refusal* refusal);
-/// Records the calls that wait for it, if their work is done. `recorded` (may be NULL) gets their number.
+/// Records the calls that wait to be recorded, if their work is done. `recorded` (may be NULL) gets their number.
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes stored artifacts. `kind` NULL or "entries": this rank's entries of `function`, or of all functions where it
 /// is NULL, with the images that no entry names any more. "compiled", "tuned", "profiles" or "torch": all files of that
-/// kind in the folder, since no model owns them. "all": each of these kinds. `removed` (may be NULL) gets how many
-/// files went, not counting the images of entries. invalid_argument: another kind, or a function with a kind that has
-/// none.
+/// kind in the folder, since no model owns them. "all": each of these kinds. `removed` (may be NULL) gets the number of
+/// removed files, not counting the images of entries. invalid_argument: another kind, or `function` with a kind that
+/// belongs to no function.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, const char* kind, uint64_t* removed);
 
 typedef struct wg_artifact_options {
@@ -446,12 +460,13 @@ typedef struct wg_artifact_options {
 } wg_artifact_options;
 /// Saves the artifacts that this process made or used through these caches, each once, as the bytes of a bundle
 /// (docs/bundles.md): entries with their images and constants, compiled programs, tuned configurations and shape
-/// profiles. `options` may be NULL. not_found: there are none. invalid_argument: a null cache, or the options say so.
+/// profiles. `options` may be NULL. not_found: there are no artifacts. invalid_argument: a null cache, or
+/// `options->torch` without a key to sign with.
 WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count,
                                                 const wg_artifact_options* options, wg_artifacts** out);
 /// Puts the artifacts of a bundle that fit this device, its driver and the environment into the folder. The others are
-/// skipped and named. Nothing in the folder is replaced; profiles are joined. `out` (may be NULL) gets the result,
-/// without bytes. corrupt, stale, untrusted: the bytes are not a bundle that can be used.
+/// skipped, and the result names them. Nothing in the folder is replaced; shape profiles are merged. `out` (may be
+/// NULL) gets the result, without bytes. corrupt, stale, untrusted: the bytes are not a bundle that can be used.
 WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, const void* bytes,
                                                 uint64_t size, wg_artifacts** out);
 /// Returns the bytes and their number (`size`), valid as long as the handle. NULL and 0 for a handle from
@@ -465,32 +480,33 @@ WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
 /// Keeps `size` bytes that the program made, for later processes, which find them by the same kind and facts. `kind`:
 /// "torch", for the bytes of torch.compiler.save_cache_artifacts. The bytes may run code where they are used (pickles
-/// do), so the cache signs them. They replace the bytes that are there. untrusted: the cache has no key to sign with.
-/// invalid_argument: another kind, or facts or bytes that cannot be stored. unsupported: more than 1 GiB. io_failed:
-/// caching is off.
+/// do), so the cache signs them. They replace the bytes that were kept under the same kind and facts. untrusted: the
+/// cache has no key to sign with. invalid_argument: another kind, or facts or bytes that cannot be stored. unsupported:
+/// more than 1 GiB. io_failed: caching is off.
 WARMGRAPH_API wg_status wg_cache_put_artifact(wg_cache* cache, const char* kind, const wg_key_value* facts,
                                               uint64_t fact_count, const void* bytes, uint64_t size);
 /// Gives `out` the bytes that wg_cache_put_artifact kept under this kind and these facts, from the folder or a bundle;
-/// wg_artifacts_bytes returns them. not_found: there are none. untrusted: no accepted key signed them. corrupt, stale:
-/// the file cannot be used.
+/// wg_artifacts_bytes returns them. not_found: there are no such bytes. untrusted: no accepted key signed them.
+/// corrupt, stale: the file cannot be used.
 WARMGRAPH_API wg_status wg_cache_get_artifact(const wg_cache* cache, const char* kind, const wg_key_value* facts,
                                               uint64_t fact_count, wg_artifacts** out);
 /// Judges which artifacts of a bundle's file fit this device, and writes the result as JSON. It reads the file's header
 /// and index, and tuned configurations. Members: `environment_key` (digits for the environment that all entries share;
 /// "" where they share none), `environment_here` (digits for the environment here), `environment` (the facts that all
-/// entries share), `verdict` on it ("fits", "fits_after", "does_not") with `detail`, and `entries` (a list of `name`,
-/// `verdict`, `field`, `detail`, also for artifacts of other kinds).
+/// entries share), `verdict` on the environment ("fits", "fits_after", "does_not") with `detail`, and `entries` (a list
+/// of `name`, `verdict`, `field`, `detail`, also for artifacts of other kinds).
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
                                               char* text, uint64_t capacity, uint64_t* length);
 
 typedef struct wg_statistics {
-    uint64_t size;             ///< set it to sizeof(wg_statistics) before the call
-    uint64_t cache_faults;     ///< failures of the disk and damaged files: they cost time only
-    uint64_t untrusted;        ///< entries that were refused for their signature, each once
-    uint64_t images_loaded;    ///< images of its entries that are loaded, whichever cache of the process loaded them
+    uint64_t size;         ///< set it to sizeof(wg_statistics) before the call
+    uint64_t cache_faults; ///< failures of the disk and damaged files: they cost time only
+    uint64_t untrusted;    ///< entries that were refused for their signature, each once
+    /// Loaded images of this cache's entries, also those that another cache of the process loaded
+    uint64_t images_loaded;
     uint64_t captures_written; ///< files that wg_capture_write wrote
     uint64_t captures_paired;  ///< captures of other processes that proved an entry
-    uint64_t captures_ignored; ///< captures that are damaged, of another version, or proved nothing
+    uint64_t captures_ignored; ///< captures that are damaged or of another version, or that proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; members that this library does not know are set to zero.
@@ -499,26 +515,27 @@ WARMGRAPH_API wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics
 /// Counters of one kind. Times are in milliseconds.
 typedef struct wg_kind_statistics {
     uint64_t size; ///< set it to sizeof(wg_kind_statistics) before the call
-    /// A stored artifact was used. Entries: first calls that were replayed. Compiled: programs that were loaded. Tuned:
+    /// Uses of stored artifacts. Entries: first calls that were replayed. Compiled: programs that were loaded. Tuned:
     /// kernels whose stored configuration was used. Profiles: functions whose stored profile was read.
     uint64_t hits;
-    uint64_t misses; ///< no stored artifact could be used
-    uint64_t made;   ///< entries recorded, programs compiled, kernels tuned; profiles: 0
-    /// Entries: calls that could not be recorded, or whose caller refused it (wg_cache_note_refusal). Compiled: programs
-    /// that the policy no_compile forbids to compile. Others: 0.
+    uint64_t misses; ///< lookups that found no artifact that could be used
+    uint64_t made;   ///< recorded entries, compiled programs, tuned kernels; profiles: 0
+    /// Entries: calls that could not be recorded, or whose caller refused the recording (wg_cache_note_refusal).
+    /// Compiled: programs that the policy no_compile forbids to compile. Others: 0.
     uint64_t refused;
-    double making_ms; ///< spent on recording after the calls' own results, on compiling, on tuning; profiles: 0
-    double load_ms;   ///< spent on using hits; profiles: 0
-    /// Entries: time of the first calls without the cache. Compiled, tuned: time of the compilations and searches that hits
-    /// stand for. Less load_ms, and less what another kind counts (docs/kinds.md). Profiles: 0.
+    double making_ms; ///< time of recording (after the calls' own results), of compiling, of tuning; profiles: 0
+    double load_ms;   ///< time of loading and checking the artifacts of hits; profiles: 0
+    /// Time that the hits saved. Entries: the time of the first calls without the cache. Compiled, tuned: the time of
+    /// the compilations and searches that the hits replaced. load_ms, and the time that another kind counts
+    /// (docs/kinds.md), are subtracted. Profiles: 0.
     double saved_ms;
 } wg_kind_statistics;
 
-/// The counters of one kind: entries, compiled, tuned or profiles; all 0 for another. Fills `out->size` bytes; what a newer
-/// caller's struct has more is zero. invalid_argument for a number that is no kind.
+/// Gives the counters of one kind: entries, compiled, tuned or profiles; all are 0 for another kind. Fills `out->size`
+/// bytes; members that this library does not know are set to zero. invalid_argument: the number is not a kind.
 WARMGRAPH_API wg_status wg_cache_kind_statistics(const wg_cache* cache, wg_artifact_kind kind, wg_kind_statistics* out);
-/// Why artifacts of the kind could not be used, at most 64 lines such as "decode: no entry", written like
-/// wg_cache_summary. invalid_argument for a number that is no kind.
+/// Writes the reasons why artifacts of the kind could not be used: at most 64 lines such as "decode: no entry".
+/// invalid_argument: the number is not a kind.
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, wg_artifact_kind kind, char* text,
                                               uint64_t capacity, uint64_t* length);
 
@@ -544,22 +561,23 @@ typedef struct wg_constant_decl {
     wg_memory memory; ///< zero: this process has no such memory
 } wg_constant_decl;
 
-/// The type, sizes and strides of an input, output or state, by name. They replace those of its declaration: for the
-/// strides of a tensor that is not contiguous (channels last), and for the type of a state. Contents of a state without
-/// a type are bytes, which must be equal when they are compared.
+/// The type, sizes and strides of an input, output or state, by name. They replace the declared ones. A tensor that is
+/// not contiguous (channels last) needs its strides here, and a state its type. A state without a type holds bytes,
+/// which must be equal when results are compared.
 typedef struct wg_layout {
     const char* name;
     wg_dtype dtype;
     uint32_t rank;          ///< number of dimensions
-    const int64_t* sizes;   ///< elements; NULL for a state: one dimension with as many as its memory holds
+    const int64_t* sizes;   ///< elements; NULL for a state: one dimension with as many elements as its memory holds
     const int64_t* strides; ///< elements; NULL: contiguous
 } wg_layout;
 
 typedef struct wg_scalar_decl {
     const char* name;
     wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
-    int32_t has_range; ///< nonzero: the scalar may be from `low` to `high`, both included. Zero for a handle (u64)
-    double low;        ///< recording captures the function at values of the range to prove where the scalar goes
+    int32_t has_range; ///< nonzero: the scalar may be from `low` to `high`, both included. Set zero for a handle (u64)
+    /// Recording captures the function at values between `low` and `high` to prove where the scalar goes
+    double low;
     double high;
 } wg_scalar_decl;
 
@@ -586,7 +604,7 @@ typedef int32_t wg_bucket_rule;
 enum wg_bucket_rule_values {
     wg_buckets_fixed = 0, ///< sizes are not padded: each size is a variant
     wg_buckets_given = 1, ///< sizes are padded to the smallest of `sizes` that holds them
-    wg_buckets_learnt = 2 ///< sizes are padded to buckets learnt from the shape profile; the first start has none yet
+    wg_buckets_learnt = 2 ///< sizes are padded to buckets that the shape profile gives; the first start has no buckets
 };
 
 /// Dimensions that have one common size in each call, and the sizes that they are padded to (docs/profile.md). If no
@@ -595,8 +613,8 @@ typedef struct wg_buckets {
     const wg_padded_dimension* dimensions; ///< at most two of one argument
     uint64_t dimension_count;
     wg_bucket_rule rule;
-    uint32_t most;        ///< for learnt: the number of buckets at most, up to 256; 0: 8
-    const int64_t* sizes; ///< for given: ascending, multiples of multiple_of
+    uint32_t most;        ///< for wg_buckets_learnt: the most buckets, up to 256; 0: 8
+    const int64_t* sizes; ///< for wg_buckets_given: ascending, multiples of multiple_of
     uint64_t size_count;
     int64_t multiple_of; ///< every size is padded to a multiple of this, with or without a bucket; 0: 1
 } wg_buckets;
@@ -614,7 +632,8 @@ typedef struct wg_function_spec {
     uint64_t state_count;
     const wg_scalar_decl* scalars; ///< numbers that are patched into the graph at every call
     uint64_t scalar_count;
-    const wg_scalar_decl* values; ///< host values that the function specialises on: guards, one variant each
+    /// Host values that the function specialises on: each value is a guard and has a variant of its own
+    const wg_scalar_decl* values;
     uint64_t value_count;
     const wg_program* const* code; ///< programs whose source and options become guards
     uint64_t code_count;
@@ -627,10 +646,11 @@ typedef struct wg_function_spec {
     /// binary.
     const char* version;
     wg_policy policy;
-    const wg_named_event* events; ///< events that the graph shares with other work; it makes its own for other names
+    /// Events that the graph shares with other work; the restored graph makes an event of its own for each other name
+    const wg_named_event* events;
     uint64_t event_count;
-    /// Semaphores that the graph signals or waits for. Trials leave them out. A later call records the function, once
-    /// the work of the first call is done.
+    /// Semaphores that the graph signals or waits for. Trial runs on copies leave them out. A later call records the
+    /// function, once the work of the first call is done.
     const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
     /// Module variables that stay as they are while the function is in use, so that the entry may store their contents;
@@ -641,7 +661,7 @@ typedef struct wg_function_spec {
     const char* const* no_addresses;
     uint64_t no_address_count;
     /// Nonzero: uninitialised words in kernel parameters are refused (in a recording, words that were never written; in
-    /// an adopted graph, words that differ between the captures and follow nothing). Zero: they are stored as zeros,
+    /// an adopted graph, words that differ between the captures for no known reason). Zero: they are stored as zeros,
     /// and the function is refused only if its results depend on them.
     int32_t strict;
     const wg_layout* layouts; ///< for inputs, outputs and states whose declarations cannot say everything
@@ -664,11 +684,12 @@ typedef struct wg_function_spec {
     uint64_t bucket_count;
 } wg_function_spec;
 
-/// Enqueues the function's work through the recorder. While the function is recorded, it is called more than once, in
-/// the thread of wg_call, with other addresses and scalar values, and must enqueue the same work each time. It returns
-/// 0, or nonzero for a failure. If a wg_ function fails in it (a null or unknown name, a refused launch), the run fails
-/// with that code and text, also if the callback returns 0, because that work would be missing. It must not throw or
-/// jump out. The recorder and its streams end with the call.
+/// A callback that enqueues the function's work through the recorder. While the function is recorded, the callback is
+/// called more than once, in the thread of wg_call, with other addresses and scalar values, and must enqueue the same
+/// work each time. It returns 0, or nonzero for a failure. If a wg_ function fails inside the callback (a null or
+/// unknown name, a refused launch), the run fails with that code and text, also if the callback returns 0, because that
+/// work would be missing. The callback must not throw or jump out. The recorder and its streams are valid only during
+/// the call.
 typedef int (*wg_callback)(wg_recorder* recorder, void* user);
 
 /// Makes a function from a callback. The callback gets `user` (may be NULL), which must live as long as the function.
@@ -676,16 +697,17 @@ typedef int (*wg_callback)(wg_recorder* recorder, void* user);
 WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                 wg_callback callback, void* user, wg_function** out);
 /// Makes a function without a callback, which can only be replayed. A call that misses gives miss_forbidden with the
-/// reason; a call whose entry cannot be used gives that error. `spec->version` must be the version that the function
-/// was wrapped or adopted with (invalid_argument: it is empty).
+/// reason; a call whose entry cannot be used gives the error that says why. `spec->version` must be the version that
+/// the function was wrapped or adopted with (invalid_argument: it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
-/// Which entries wg_cache_entries lists, and how much of each. Zero is the default of every member but `size`.
+/// Chooses the entries that wg_cache_entries lists, and the members of each entry. Zero is the default of every member
+/// but `size`.
 typedef struct wg_entry_query {
     uint64_t size; ///< sizeof(wg_entry_query)
-    /// Only entries that a call of a function with this spec could use, as far as a header shows it: their facts hold
-    /// here, and their inputs and states look as declared. Outputs are not compared. Its version is needed. NULL: all
-    /// entries
+    /// Lists only entries that a call of a function with this spec could use, as far as a header shows it: their facts
+    /// hold here, and their inputs and states look as declared. Outputs are not compared. The spec needs a version.
+    /// NULL: all entries
     const wg_function_spec* spec;
     uint64_t most;         ///< at most this many entries, the last used ones; 0: all
     int32_t metadata_only; ///< nonzero: each entry has only the members `digest`, `recorded`, `misfit` and `metadata`
@@ -696,11 +718,12 @@ typedef struct wg_entry_query {
 /// the name of the entry's file), `recorded` (ISO 8601), `misfit` (how this device or its driver differs, "" where it
 /// does not), `inputs`, `outputs` and `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); a
 /// state also has `bytes` and `read_only`), `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the
-/// same with `bits`, which calls must give), `config` and `recorded_code` (texts by name), `environment` (names),
-/// `metadata`. Without a spec, facts that only the recording process knows (code, versions of its libraries, its
-/// settings) are taken from the entry, and not judged. Reads headers alone, and no more than it needs; an entry whose
-/// header cannot be read is left out. `query` may be NULL. "[]" under the policies off and refresh. invalid_argument: a
-/// name that no function can have, a spec without a version; io_failed, permission_denied: the folder cannot be read.
+/// same members, and `bits`: the value that calls must give), `config` and `recorded_code` (texts by name),
+/// `environment` (names), `metadata`. Without a spec, facts that only the recording process knows (code, versions of
+/// its libraries, its settings) are taken from the entry, and not judged. Reads headers alone, and no more than it
+/// needs; an entry whose header cannot be read is left out. `query` may be NULL. "[]" under the policies off and
+/// refresh. invalid_argument: a name that no function can have, a spec without a version; io_failed, permission_denied:
+/// the folder cannot be read.
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          const wg_entry_query* query, char* text, uint64_t capacity, uint64_t* length);
 
@@ -712,8 +735,9 @@ WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_mem
 
 typedef int32_t wg_arg_kind;
 enum wg_arg_kind_values {
-    wg_arg_memory = 0, ///< `memory` of an input or output as declared, or of a state
-    wg_arg_tensor = 1, ///< `memory`, `dtype`, `rank`, `sizes` and `strides`, where they differ from the declaration
+    wg_arg_memory = 0, ///< the `memory` of a state, or of an input or output that is as declared
+    wg_arg_tensor = 1, ///< `memory`, `dtype`, `rank`, `sizes`, `strides`: for an argument that differs from its
+                       ///< declaration
     wg_arg_number = 2  ///< `dtype` and `bits`, for a scalar or value
 };
 
@@ -729,10 +753,10 @@ typedef struct wg_arg {
     uint64_t bits; ///< the number's bytes, zero-extended
 } wg_arg;
 
-/// Enqueues the function in `stream` (wg_device_stream gives the default one) and returns without waiting for it. The
-/// first call loads or records. `outcome` may be NULL. invalid_argument: an unknown, missing or repeated name, a buffer
-/// that is too small, a number that the declared type cannot hold, or a callback that returned nonzero. A wg_ function
-/// that failed in the callback gives its own code.
+/// Enqueues the function in `stream` (wg_device_stream gives the default stream) and returns without waiting for it.
+/// The first call loads or records. `outcome` may be NULL. invalid_argument: an unknown, missing or repeated name, a
+/// buffer that is too small, a number that the declared type cannot hold, or a callback that returned nonzero. A wg_
+/// function that failed in the callback gives its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
 /// Does the same as wg_call, for a caller that has just got 0 from wg_stream_is_capturing. The driver is not asked
@@ -746,18 +770,19 @@ typedef struct wg_profiled_call wg_profiled_call;
 /// invalid_argument: an unknown name.
 WARMGRAPH_API wg_status wg_profiled_call_sizes(const wg_profiled_call* call, const char* name, const int64_t** sizes,
                                                uint64_t* rank);
-/// Sets the arguments of the call, as wg_call takes them, with these sizes. They are copied. Their memory must stay
-/// where it is until the next call is made, or until wg_record_profile returns.
+/// Sets the arguments of the call, as wg_call takes them, with the sizes that wg_profiled_call_sizes gives. The
+/// arguments are copied. Their memory must stay where it is until the next call is made, or until wg_record_profile
+/// returns.
 WARMGRAPH_API wg_status wg_profiled_call_args(wg_profiled_call* call, const wg_arg* args, uint64_t count);
 /// Gives the call its arguments (wg_profiled_call_args). It returns 0, or nonzero for a failure.
 typedef int (*wg_make_arguments)(wg_profiled_call* call, void* user);
 
 /// Records ahead the shapes that the shape profile of all processes has for the function, the most frequent first, at
-/// most `most` (0: max_variants). First it learns buckets, if the function has some that are learnt; they are used from
+/// most `most` (0: max_variants). First it learns the buckets that have the rule wg_buckets_learnt; they are used from
 /// then on. The function is called, so states that it writes change. `recorded` and `replayed` (may be NULL) get the
-/// number of shapes that were recorded, and that had an entry. `text` gets a line for each other shape with the reason,
-/// or the reason why nothing was tried. invalid_argument: a function of another cache or without a callback, or
-/// arguments of other sizes than asked for.
+/// numbers of shapes that were recorded, and that had an entry already. `text` gets a line with the reason for each
+/// other shape, or the reason why nothing was tried. invalid_argument: a function of another cache or without a
+/// callback, or arguments of other sizes than asked for.
 WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function, wg_make_arguments make, void* user,
                                           uint64_t most, uint64_t* recorded, uint64_t* replayed, char* text,
                                           uint64_t capacity, uint64_t* length);
@@ -788,8 +813,8 @@ WARMGRAPH_API const char* wg_report_reason(const wg_report* report);
 /// Returns the first digits of the entry's guards digest; "" before the first call.
 WARMGRAPH_API const char* wg_report_entry(const wg_report* report);
 WARMGRAPH_API double wg_report_first_call_ms(const wg_report* report);
-/// The phases of the first call in their order: look up, load, build, compile, ... NULL and 0 for an index that is too
-/// large.
+/// Return the phases of the first call in their order: look up, load, build, compile, ... They return NULL and 0 for an
+/// index that is too large.
 WARMGRAPH_API uint64_t wg_report_phase_count(const wg_report* report);
 WARMGRAPH_API const char* wg_report_phase_name(const wg_report* report, uint64_t index);
 WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index);
@@ -803,7 +828,7 @@ enum wg_pair_half_values { wg_pair_forward_half = 0, wg_pair_backward_half = 1 }
 /// depend (code, config, environment, version, policy, metadata) may stand in either spec.
 typedef struct wg_pair_spec {
     uint64_t size;                    ///< sizeof(wg_pair_spec)
-    const wg_function_spec* forward;  ///< its name is the pair's
+    const wg_function_spec* forward;  ///< its name is the name of the pair
     const wg_function_spec* backward; ///< its name is not used
     const wg_tensor_decl* saved;      ///< tensors that forward saves for backward, in an arena that the pair owns
     uint64_t saved_count;
@@ -823,14 +848,15 @@ WARMGRAPH_API wg_status wg_pair_bind(wg_pair* pair, const char* state, wg_memory
 /// number of this call for wg_pair_backward.
 WARMGRAPH_API wg_status wg_pair_forward(wg_pair* pair, wg_stream* stream, const wg_arg* args, uint64_t count,
                                         uint64_t* generation, wg_outcome* outcome);
-/// Enqueues backward of that forward call, as wg_call does. stale: a later forward call has overwritten the saved
-/// tensors. invalid_argument: `generation` is 0 (forward was not called), or a tensor has another shape than in
-/// forward.
+/// Enqueues backward for the forward call that gave `generation`, as wg_call does. stale: a later forward call has
+/// overwritten the saved tensors. invalid_argument: `generation` is 0 (forward was not called), or a tensor has another
+/// shape than in forward.
 WARMGRAPH_API wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint64_t generation, const wg_arg* args,
                                          uint64_t count, wg_outcome* outcome);
 /// Makes a report on one half, as wg_function_report does.
 WARMGRAPH_API wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out);
-/// As wg_function_misses, of one half. The pair's own misses are forward's, and those of a backward whose forward was a hit.
+/// Writes the misses of one half, as wg_function_misses does. A miss of the pair is listed with forward; backward lists
+/// only misses whose forward was a hit.
 WARMGRAPH_API wg_status wg_pair_misses(const wg_pair* pair, wg_pair_half half, char* text, uint64_t capacity,
                                        uint64_t* length);
 
@@ -861,12 +887,14 @@ typedef struct wg_native_capture {
     /// Memory pools and workspaces, by names of your choice. The restored graph gets memory of its own for them.
     const wg_named_memory* scratch;
     uint64_t scratch_count;
-    const wg_named_event* events; ///< events that the graph records or waits for; none: the spec's
+    const wg_named_event* events; ///< events that the graph records or waits for; without any: the events of the spec
     uint64_t event_count;
-    const wg_named_semaphore* semaphores; ///< semaphores that the graph signals or waits for; none: the spec's
+    /// Semaphores that the graph signals or waits for; without any: the semaphores of the spec
+    const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
-    /// Values that the spec's scalars had at the capture. Only the values of semaphores can follow a scalar. Each
-    /// scalar must differ between the two captures by a distance of its own.
+    /// Values that the spec's scalars had at the capture. Only the values of semaphores can follow a scalar. Between
+    /// the two captures, each scalar must change by an amount that no other scalar changes by: the amount shows which
+    /// values follow which scalar.
     const wg_named_number* scalars;
     uint64_t scalar_count;
     /// Ranges of live allocations that had no user while the graph was captured: the blocks that a framework's
@@ -877,10 +905,10 @@ typedef struct wg_native_capture {
     uint64_t free_block_count;
 } wg_native_capture;
 
-/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or nothing where the stack has less to
-/// spare. A program that captures calls it in the capturing thread before each call of a library. Libraries pass on
-/// parameter bytes that they never wrote, and what earlier calls left on the stack may look like an address there: such
-/// a graph is refused now and then. Takes 3 us. Thread-safe.
+/// Fills 128 KiB of the calling thread's stack below the caller with zeros, or does nothing if the stack has less room
+/// left. A program that captures calls it in the capturing thread before each call of a library. Libraries pass kernel
+/// parameters with bytes that they never wrote. There, bytes that earlier calls left on the stack may look like an
+/// address; the graph is then refused. Takes 3 us. Thread-safe.
 WARMGRAPH_API void wg_clear_stack(void);
 
 /// One half of a pair whose graphs are adopted one by one, backward first. A process replays both halves or neither.
@@ -893,23 +921,24 @@ typedef struct wg_adopted_part {
 typedef struct wg_adoption {
     uint64_t size; ///< sizeof(wg_adoption)
     const wg_native_capture* first;
-    /// The same work, captured with all regions and scratch elsewhere. It proves which words are addresses. NULL: none
+    /// The same work, captured with all regions and scratch elsewhere. The second capture proves which words are
+    /// addresses. NULL: none
     const wg_native_capture* second;
-    int32_t allow_unproven;        ///< nonzero: words that lie in a region are taken for addresses without that proof
+    int32_t allow_unproven; ///< nonzero: words whose values lie in a region are taken for addresses without that proof
     const wg_named_number* values; ///< values that the spec's values had at the capture
     uint64_t value_count;
     /// A folder, instead of `second`, in which another process wrote its capture of the same call (wg_capture_write).
-    /// It proves as much as that process's allocator put its memory elsewhere. Users who may write the folder decide
-    /// what is taken for proven: a folder that others may write is not read. NULL: none
+    /// It proves addresses only where that process's allocator put the memory elsewhere. A folder that other users may
+    /// write is not read, because they could fake the proof. NULL: none
     const char* captures;
-    /// Holds the graph to the function. A function may enqueue other work while it is captured; then both captures and
-    /// the entry agree with each other, but not with the function. So the caller runs the function from the same
-    /// contents and compares. This is called after each run of the original graph (is_last 0), while its results lie in
-    /// the first capture's memory, and once more after the last run (is_last 1). It runs in the thread that adopts,
-    /// after the graph was found to touch declared memory alone. Nonzero refuses the graph: not_recordable, with the
-    /// `text` that it writes (at most `size` bytes with the ending 0). With 0, the text of the last call says how the
-    /// results agree ("bitwise"), which `warmgraph show` prints. NULL: nothing proves that the graph does what the
-    /// function does.
+    /// Checks that the graph does what the function does. A function may enqueue other work while it is captured; then
+    /// both captures and the entry agree with each other, but not with the function. So the caller runs the function
+    /// from the same contents and compares. `answer` is called after each run of the original graph (is_last 0), while
+    /// its results lie in the first capture's memory, and once more after the last run (is_last 1). It runs in the
+    /// thread that adopts, after the graph was found to touch declared memory alone. A nonzero result refuses the
+    /// graph: not_recordable, with the `text` that `answer` writes (at most `size` bytes with the ending 0). If it
+    /// returns 0, the text of the last call says how the results agree ("bitwise"), which `warmgraph show` prints.
+    /// NULL: nothing proves that the graph does what the function does.
     int32_t (*answer)(void* user, int32_t is_last, char* text, uint64_t size);
     void* answer_user;
     /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. NULL: it is
@@ -919,19 +948,19 @@ typedef struct wg_adoption {
 
 /// Makes an entry from a graph that another framework captured. Its guards are those of a call with the capture's
 /// memory and the declared shapes. The function replays it; in the next process a function from wg_cache_load with this
-/// spec does. For another variant (a batch size), destroy the function and adopt under the same name again. The device
-/// must be idle, and the first capture's memory must have valid contents; that memory is restored afterwards. The
-/// version is needed. Only values of semaphores can follow scalars. If the folder cannot be written, the call succeeds,
-/// and the report's reason says so. Errors: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden
-/// (policy require_hit), invalid_argument, partly_launched (the memory could not be restored), not_found
+/// spec does so. For another variant (a batch size), destroy the function and adopt under the same name again. The
+/// device must be idle, and the first capture's memory must have valid contents; that memory is restored afterwards.
+/// The spec needs a version. Only values of semaphores can follow scalars. If the folder cannot be written, the call
+/// succeeds, and the report's reason says so. Errors: not_recordable, verification_failed, unsupported (OpenCL),
+/// miss_forbidden (policy require_hit), invalid_argument, partly_launched (the memory could not be restored), not_found
 /// (`adoption->captures` has no capture of this call that another process wrote and this version can read).
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                        const wg_adoption* adoption, wg_function** out);
 
 /// Writes `adoption->first` into the folder `adoption->captures`, which it makes if needed, for an adoption in another
 /// process that has no second capture of its own. The file has the graph, the addresses of its memory and digests of
-/// its code, and no contents of memory. It runs and publishes nothing. The newest 4 files of one call are kept. Errors:
-/// not_recordable, unsupported, invalid_argument, io_failed, no_space, permission_denied.
+/// its code, and no contents of memory. It runs nothing and publishes no entry. The newest 4 files of one call are
+/// kept. Errors: not_recordable, unsupported, invalid_argument, io_failed, no_space, permission_denied.
 WARMGRAPH_API wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                          const wg_adoption* adoption);
 
@@ -953,14 +982,14 @@ enum wg_preload_wait_for_values { wg_preload_first = 0, wg_preload_all = 1, wg_p
 /// Zero is the default of every member but `size`.
 typedef struct wg_preload_options {
     uint64_t size; ///< sizeof(wg_preload_options)
-    /// Returns how urgent an entry is; entries with a higher number are restored first. `inputs` are the recorded ones.
-    /// It is called in the thread of wg_cache_preload; with wg_preload_none, and after `first`, in a thread of the
-    /// cache. NULL: the last used entries come first.
+    /// Returns how urgent an entry is; entries with a higher number are restored first. `inputs` are the recorded
+    /// inputs. It is called in the thread of wg_cache_preload; with wg_preload_none, and after `first`, in a thread of
+    /// the cache. NULL: the last used entries come first.
     int32_t (*urgency)(const char* function, const wg_tensor_decl* inputs, uint64_t count, void* user);
-    /// Called after each entry, in the thread that restored it, with the entry's function. Its arguments end with the
-    /// call.
+    /// Called after each entry, in the thread that restored it, with the entry's function. Its arguments are valid only
+    /// during the call.
     void (*progress)(const wg_preload_progress* progress, const char* function, void* user);
-    void* user; ///< passed to both; must live until the preload is destroyed
+    void* user; ///< passed to `urgency` and `progress`; must live until the preload is destroyed
     wg_preload_wait_for wait;
     uint32_t threads; ///< threads that restore at once, eight at most; 0: eight, or as many as the machine has
     /// The function whose last used entry is restored first, before other headers are read; the rest is planned after
@@ -968,9 +997,9 @@ typedef struct wg_preload_options {
     /// comes first [NULL]
     const char* first;
     /// Names of functions, which need not be wrapped yet: of each function, the last used entry that fits `device` is
-    /// restored. A name that ends in '*' stands for all functions of the model whose names begin so. No names: all
-    /// functions that exist now, with all entries whose facts hold here. PreloadOptions::functions (preload.hpp) has
-    /// the limits on device memory [NULL]
+    /// restored. A name that ends in '*' stands for all functions of the model whose names begin with the text before
+    /// it. No names: all functions that exist now, with all entries whose facts hold here. PreloadOptions::functions
+    /// (preload.hpp) has the limits on device memory [NULL]
     const char* const* functions;
     uint64_t function_count;
     const wg_device* device; ///< needed where functions are named [NULL]
@@ -979,7 +1008,8 @@ typedef struct wg_preload_options {
 /// Restores entries before the calls that need them. It restores the most urgent entry before it returns; threads of
 /// the cache restore the rest, and pause while first calls run. A call whose entry is not restored yet restores it
 /// itself. An entry that cannot be used counts as failed; the call succeeds. `options` may be NULL. `out` may be NULL:
-/// it goes on by itself then, until wg_cache_close at most, which waits for the entries that are being restored.
+/// the preload then goes on by itself, until wg_cache_close at the latest. wg_cache_close waits for the entries that
+/// are being restored.
 WARMGRAPH_API wg_status wg_cache_preload(wg_cache* cache, const wg_preload_options* options, wg_preload** out);
 /// Blocks until all entries are restored and the device has everything that their first launches need. Must not be
 /// called from the progress callback.

@@ -79,7 +79,8 @@ std::optional<Api> loaded()
                          .into(api.type_error, "PyExc_TypeError")
                          .all();
     static_cast<void>(Symbols{}.into(api.attributes_place, "_PyObject_GetDictPtr"));
-    // In a Python that was built to trace references, the class lies elsewhere in an object: kind_of() cannot be used.
+    // In a Python that was built to trace references, the class lies elsewhere in an object, so kind_of() cannot be
+    // used.
     return all && Api::kind_of(api.yes) == api.bool_type ? std::optional(api) : std::nullopt;
 }
 

@@ -16,20 +16,20 @@ class Ref;
 
 /// Functions of Python's stable ABI (https://docs.python.org/3/c-api/stable.html). The caller holds Python's lock.
 struct Api {
-    /// Returns the process's functions; null if the process exports no Python. Thread-safe.
+    /// Returns the process's functions; null if the process does not export Python's functions. Thread-safe.
     [[nodiscard]] static const Api* of_process() noexcept;
 
     int (*dict_next)(Object*, std::ptrdiff_t*, Object**, Object**) = nullptr;
     std::ptrdiff_t (*dict_size)(Object*) = nullptr;
-    Object* (*dict_get)(Object*, Object*) = nullptr; ///< borrowed
+    Object* (*dict_get)(Object*, Object*) = nullptr; ///< returns a borrowed reference
     int (*dict_set)(Object*, Object*, Object*) = nullptr;
     std::ptrdiff_t (*list_size)(Object*) = nullptr;
-    Object* (*list_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
+    Object* (*list_get)(Object*, std::ptrdiff_t) = nullptr; ///< returns a borrowed reference
     Object* (*tuple_pack)(std::ptrdiff_t, ...) = nullptr;
     Object* (*tuple_new)(std::ptrdiff_t) = nullptr;
-    int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes the reference
+    int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes over the item's reference
     std::ptrdiff_t (*tuple_size)(Object*) = nullptr;
-    Object* (*tuple_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
+    Object* (*tuple_get)(Object*, std::ptrdiff_t) = nullptr; ///< returns a borrowed reference
     int (*contains)(Object*, Object*) = nullptr;
     std::ptrdiff_t (*size)(Object*) = nullptr;
     int (*compare)(Object*, Object*,
@@ -43,8 +43,8 @@ struct Api {
     const char* (*utf8_of)(Object*, std::ptrdiff_t*) = nullptr;
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
-    /// Returns the place where an object keeps the dictionary of its attributes; null if it has no such place. It
-    /// belongs to no ABI, so it is null if this Python does not have it.
+    /// Returns the place where an object keeps the dictionary of its attributes; null if it has no such place. The
+    /// function belongs to no stable ABI, so the pointer is null if this Python does not have it.
     Object** (*attributes_place)(Object*) = nullptr;
     Object* (*call)(Object*, ...) = nullptr; ///< the arguments end with a null pointer
     Object* (*call_alone)(Object*) = nullptr;
@@ -53,7 +53,7 @@ struct Api {
     void (*clear_error)() = nullptr;
     int (*is_error)(Object*) = nullptr; ///< whether the exception that is set is of this class
     void (*take_error)(Object**, Object**, Object**) = nullptr;
-    void (*set_error)(Object*, Object*, Object*) = nullptr; ///< takes the references
+    void (*set_error)(Object*, Object*, Object*) = nullptr; ///< takes over the references
     void (*set_error_text)(Object*, const char*) = nullptr;
     Object* (*no_memory)() = nullptr;
     void (*retain)(Object*) = nullptr;

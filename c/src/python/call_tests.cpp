@@ -85,7 +85,7 @@ try {
     if (test.kind == wg_test_code_numbers) return are_numbers_as_they_were(test);
     const auto* const found = std::bit_cast<const void* const* (*)(void*)>(test.object)(test.other);
     return test.kind == wg_test_code_null ? found[0] == nullptr : found[0] == found[1];
-} catch (...) { // any class: the exception is another library's
+} catch (...) { // exceptions of any class: another library throws them
     return false;
 }
 

@@ -18,7 +18,7 @@ using Registers = std::vector<Ref>;
 class TensorQuestions {
 public:
     TensorQuestions(const Api& api, const wg_steady_call& call);
-    /// Both throw Raised.
+    /// Both functions throw Raised.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
     [[nodiscard]] bool is_lazy(Object* tensor) const;
 

@@ -19,7 +19,7 @@ bool is_same(const Api& api, const wg_dict_look& one)
 bool is_same(const Api& api, const wg_dict_item_look& one)
 {
     Object* const now = api.dict_get(one.dict, one.key);
-    if (now == nullptr) api.clear_error(); // the key is not there, or has no hash
+    if (now == nullptr) api.clear_error(); // the key is not there, or cannot be hashed
     return now == one.value;
 }
 

@@ -12,7 +12,7 @@ namespace warmgraph::python {
 /// same.
 [[nodiscard]] bool is_as_it_was(const Api& api, wg_snapshot& snapshot);
 
-/// Counts the events of watched dictionaries (PyDict_Watch). The caller holds Python's lock.
+/// Returns the count of the events of watched dictionaries (PyDict_Watch). The caller holds Python's lock.
 [[nodiscard]] std::uint64_t& dict_events();
 
 } // namespace warmgraph::python

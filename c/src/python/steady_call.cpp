@@ -156,7 +156,7 @@ bool SteadyCall::are_weights_there()
 bool SteadyCall::is_there(std::size_t number)
 {
     const WeightLook& weight = m_weights[number];
-    return Api::kind_of(weight.tensor) == weight.kind && // a class below it may have operators of its own
+    return Api::kind_of(weight.tensor) == weight.kind && // a derived class may have operators of its own
            (is_there_by_pytorch(number) || is_there(weight.tensor, m_call.weights[number].look)) &&
            m_tests.questions().requires_grad(weight.tensor) == weight.requires_grad &&
            (!weight.can_be_lazy || !m_tests.questions().is_lazy(weight.tensor));
@@ -212,7 +212,7 @@ bool SteadyCall::are_inputs_placed(const Registers& registers)
     return m_are_places_judged;
 }
 
-/// Sets the inputs' addresses, and returns whether one has moved. m_are_places_judged: all inputs have their
+/// Sets the inputs' addresses, and returns whether one has moved. Sets m_are_places_judged if all inputs have their
 /// descriptions.
 bool SteadyCall::place(const Registers& registers)
 {

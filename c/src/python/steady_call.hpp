@@ -17,11 +17,11 @@ namespace warmgraph::python {
 /// The fields of a weight that each call checks. They fill one line of the processor's caches.
 struct alignas(64) WeightLook {
     Object* tensor;
-    const Object* kind; ///< its class
+    const Object* kind; ///< the weight's class
     /// The tensor's body whose bytes were noted. While they stay the same, PyTorch's functions would return the same.
     const std::byte* body = nullptr;
     std::uint64_t address;
-    std::array<const void*, 3> near; ///< wg_weight::near
+    std::array<const void*, 3> near; ///< a copy of wg_weight::near
     bool requires_grad, can_be_lazy;
 };
 

@@ -1,4 +1,4 @@
-// Python's texts as views.
+// Views of Python's texts.
 #pragma once
 
 #include <cstddef>

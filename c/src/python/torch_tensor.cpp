@@ -88,7 +88,7 @@ bool TorchTensors::is_read(Object* tensor, DlTensor& found) const
     return true;
 }
 
-/// Objects of a class below are not accepted: their at::Tensor may lie elsewhere.
+/// Objects of derived classes are not accepted: their at::Tensor may lie elsewhere.
 bool TorchTensors::is_of_known_kind(Object* object) const
 {
     const Object* const kind = Api::kind_of(object);

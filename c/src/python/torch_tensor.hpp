@@ -21,10 +21,10 @@ public:
     /// Whether the tensor has this description and lies at its address. False also if only read() can tell. REQUIRES:
     /// use() was called.
     [[nodiscard]] bool is_there(Object* tensor, const wg_tensor_look& look) const;
-    /// REQUIRES: it is a tensor, and use() was called.
+    /// REQUIRES: the object is a tensor, and use() was called.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
     /// Returns the object that the tensor points to (c10::TensorImpl). REQUIRES: use() was called, and is_there() was
-    /// true once for an object of its class.
+    /// true once for a tensor of the same class.
     [[nodiscard]] const std::byte* body_of(Object* tensor) const
     {
         return *static_cast<const std::byte**>(handle_of(tensor));

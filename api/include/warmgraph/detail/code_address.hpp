@@ -7,8 +7,8 @@
 
 namespace warmgraph::detail {
 
-/// Returns an address inside the binary that wraps an F. It is hidden: otherwise the libraries of a program would share
-/// one address, and one plugin's code would be known by the build id of another.
+/// Returns an address inside the binary that wraps an F. The address belongs to a hidden symbol: otherwise the
+/// libraries of a program would share one address, and one plugin's code would be known by the build id of another.
 template <class F>
 [[nodiscard]] WARMGRAPH_LOCAL const void* address_of_wrapping() noexcept
 {

@@ -6,18 +6,19 @@
 
 namespace warmgraph {
 
-/// Stored in bundles: the values stay, and are only appended to.
+/// Bundles store these numbers: a number never changes, and new kinds get new numbers.
 enum class ArtifactKind : std::uint32_t {
     entries = 1,   ///< recorded graphs with their guards
-    images = 2,    ///< device code, by digest: a part of the entries that name it
-    constants = 3, ///< contents of a graph's constants, by digest: a part of the entries that name them
+    images = 2,    ///< device code, stored by digest; it belongs to the entries that name it
+    constants = 3, ///< contents of a graph's constants, stored by digest; they belong to the entries that name them
     compiled = 4,  ///< compiled programs
     tuned = 5,     ///< tuned configurations, of a kernel or of a module
     profiles = 6,  ///< shape profiles
-    torch = 7,     ///< bytes that PyTorch compiled, which can run code
+    torch = 7,     ///< PyTorch's compiled code as bytes; loading them can run any code
 };
 
-/// The kind's word in every option, JSON key and label: "entries". "unknown" for a number that this version does not know.
+/// Returns the kind's word in options, JSON keys and labels: "entries"; "unknown" for a number that this version does
+/// not know.
 [[nodiscard]] constexpr std::string_view to_string(ArtifactKind kind) noexcept
 {
     switch (kind) {

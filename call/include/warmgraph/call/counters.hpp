@@ -14,14 +14,15 @@
 
 namespace warmgraph {
 
-/// Counts hits, misses and faults of a cache in this process; of the kinds, entries alone. Thread-safe.
+/// Counts hits, misses and faults of a cache in this process. Among the kinds of artifacts, it counts only entries.
+/// Thread-safe.
 class Counters {
 public:
     /// `hits`: 0 if another hit already counts for the same entry.
     void hit(double load_ms, double answer_ms, std::uint64_t hits = 1);
     void miss(const std::string& function, const std::string& reason);
-    /// `ms`: that recording took, after the call's own result. `recordings`: 0 for a half of a pair whose other half
-    /// counts.
+    /// `ms`: time of the recording, after the call's own result. `recordings`: 0 for one half of a pair, because the
+    /// other half counts.
     void recording(double ms, std::uint64_t recordings = 1);
     void refusal(std::uint64_t calls = 1);
     void cache_fault();

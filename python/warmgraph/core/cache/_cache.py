@@ -55,13 +55,13 @@ class KindStatistics:
     """Counters of one kind; docs/kinds.md says what each kind counts. Times are in milliseconds."""
 
     hits: int = 0  #: stored artifacts that were used
-    misses: int = 0  #: no stored artifact could be used
-    made: int = 0  #: entries recorded, programs compiled, kernels tuned
-    refused: int = 0  #: calls that could not be recorded, programs that may not be compiled
+    misses: int = 0  #: lookups that found no artifact that could be used
+    made: int = 0  #: recorded entries, compiled programs, tuned kernels
+    refused: int = 0  #: calls that could not be recorded, or programs that may not be compiled
     making_ms: float = 0.0
-    load_ms: float = 0.0  #: spent on using hits
-    saved_ms: float = 0.0  #: what a start without the cache would have taken, less load_ms
-    miss_reasons: tuple[str, ...] = ()  #: "decode: no entry", the first 64
+    load_ms: float = 0.0  #: time of loading and checking the artifacts of hits
+    saved_ms: float = 0.0  #: time of the same work without the cache, minus load_ms
+    miss_reasons: tuple[str, ...] = ()  #: reasons of misses ("decode: no entry"), the first 64
 
     def __add__(self, other: KindStatistics) -> KindStatistics:
         mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
@@ -73,7 +73,7 @@ class Statistics:
     """A cache's counters in this process, and its folder."""
 
     folder: str
-    kinds: Mapping[str, KindStatistics] = dataclasses.field(default_factory=dict)  #: by "entries", "compiled", "tuned" and "profiles"
+    kinds: Mapping[str, KindStatistics] = dataclasses.field(default_factory=dict)  #: counters of "entries", "compiled", "tuned" and "profiles"
     cache_faults: int = 0  #: failures of the disk and damaged files: they cost time only
     untrusted: int = 0  #: entries that were refused for their signature
     images_loaded: int = 0
@@ -104,7 +104,7 @@ class Spec:
     version: str = ""
     strict: bool = False
     metadata: str = ""  #: text that entries carry, for Cache.entries; it is not a guard
-    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: from Cache.entries, for Cache.load: replaces code and version
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Cache(Handle):
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
         if given.kinds is not None:
             codes = [_config.KINDS[kind] for kind in given.kinds]
-            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)  # an array for none, too
+            options.kinds, options.kind_count = (ctypes.c_int32 * max(len(codes), 1))(*codes), len(codes)    # no kind needs an array too
         limits = [_c.wg_kind_bytes(_config.KINDS[kind], size) for kind, size in given.max_bytes_by_kind.items()]
         options.max_bytes_by_kind, options.max_bytes_by_kind_count = array_of(_c.wg_kind_bytes, limits), len(limits)
         packed = [_c.wg_kind_compression(_config.KINDS[kind], one.level, one.above) for kind, one in given.compression.items()]
@@ -287,9 +287,9 @@ class Cache(Handle):
         return _preloaded(now, "")
 
     def clear(self, function: str | None = None, *, kind: str = "entries") -> int:
-        """Removes this rank's entries of one function, or of all, or all files of another kind in the folder: "compiled", "tuned", "profiles"
-        or "torch"; "all": each kind. Returns how many files went, not counting the images of entries. InvalidArgument: another kind, or a
-        function with a kind that has none."""
+        """Removes this rank's entries of one function (None: of all functions), or all files of another kind in the folder: "compiled", "tuned",
+        "profiles" or "torch". "all": the files of each kind. Returns the number of removed files, not counting the images of entries.
+        InvalidArgument: another kind, or `function` with a kind that belongs to no function."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear(self.pointer, text_or_none(function), kind.encode(), ctypes.byref(removed))
         return removed.value
@@ -317,7 +317,8 @@ class Cache(Handle):
         library().wg_cache_put_artifact(self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs), data, len(data))
 
     def artifact(self, kind: str, facts: Mapping[str, str]) -> bytes | None:
-        """The bytes that put_artifact() kept under this kind and these facts; None: there are none. Untrusted: no accepted key signed them."""
+        """The bytes that put_artifact() kept under this kind and these facts; None: there are no such bytes. Untrusted: no accepted key
+        signed them."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
             handle = lib.made("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
@@ -329,8 +330,8 @@ class Cache(Handle):
             lib.wg_artifacts_destroy(handle)
 
     def check_bundle(self, device: Device, file: _config.Path) -> dict[str, Any]:
-        """The entries of a bundle file that fit the device, from its header and index alone. For the result see wg_cache_check_bundle in
-        warmgraph.h."""
+        """Judges which artifacts of a bundle file fit the device. It reads only the header, the index and tuned configurations. For the result
+        see wg_cache_check_bundle in warmgraph.h."""
         found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
         return found
 
@@ -342,7 +343,7 @@ class Cache(Handle):
     def entries(self, name: str, device: Device, *, spec: Spec | None = None, most: int | None = None) -> list[dict[str, Any]]:
         """Lists the stored entries of a function, the last used first, at most `most`, as wg_cache_entries in warmgraph.h describes them.
 
-        spec: only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
+        spec: lists only entries whose facts hold here and whose inputs and states look like the spec's, which needs a version. Outputs are not
         compared: a caller may learn them from the entry. Reads headers alone, and no more than it needs.
         """
         query, keep = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query)), list[Any]()

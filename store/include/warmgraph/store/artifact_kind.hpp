@@ -41,8 +41,8 @@ struct KindRow {
     std::string_view noun;                   ///< the name of one object in a sentence: "compiled program"
     /// Words of earlier versions; the error message gives the current word
     std::array<std::string_view, 2> old_words{};
-    std::string_view folder; ///< the first part of the names of its objects in a tier
-    /// Suffixes of its files, one for each form; empty for kinds that are not an ArtifactName
+    std::string_view folder; ///< the first part of the names that this kind's objects have in a tier
+    /// Suffixes of this kind's files, one for each form; empty for kinds that have no ArtifactName
     std::array<std::string_view, 2> suffixes{};
     std::uint64_t most_bytes;    ///< the largest object that is read, in bytes
     ArtifactKind part_of = kind; ///< the kind with which this kind is counted, budgeted and bundled

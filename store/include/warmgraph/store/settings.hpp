@@ -41,7 +41,8 @@ struct BytesBudget {
 /// The reason why a lookup finds nothing: "compiled programs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"
 [[nodiscard]] std::string switched_off(std::string_view kind);
 
-/// Gives the default for a bad value and logs a warning, so that the service still starts. For settings that only tune.
+/// Gives the default for a bad value and logs a warning, so that the service still starts. It is for settings that only
+/// affect speed and space.
 template <class Value>
 [[nodiscard]] Value or_default(Result<Value> setting)
 {
@@ -50,13 +51,14 @@ template <class Value>
     return {};
 }
 
-/// $WARMGRAPH_CACHE_BYTES.
+/// Returns the budget in $WARMGRAPH_CACHE_BYTES.
 [[nodiscard]] Result<BytesBudget> environment_bytes();
-/// $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES. One that makes no sense is a warning.
+/// Returns the budget in $WARMGRAPH_CACHE_BYTES and $WARMGRAPH_CACHE_FILES. A value that makes no sense gives the
+/// default and a warning.
 [[nodiscard]] Budget environment_budget();
-/// $WARMGRAPH_COMPRESSION. One that makes no sense is a warning.
+/// Returns the compression in $WARMGRAPH_COMPRESSION. A value that makes no sense gives the default and a warning.
 [[nodiscard]] Packings environment_packings();
-/// $WARMGRAPH_KINDS.
+/// Returns the kinds in $WARMGRAPH_KINDS.
 [[nodiscard]] Result<KindSet> environment_kinds();
 
 } // namespace warmgraph::store
