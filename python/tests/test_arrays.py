@@ -108,7 +108,7 @@ def test_cuda_array_interface_says_where_memory_is():
     found = _foreign_arrays.of_cuda_array_interface(OnCuda(strides=(4, 8)))
     assert (found.pointer, found.shape, found.dtype, found.strides) == (0x7F0000001000, (2, 3), "f32", (1, 2))
     assert _foreign_arrays.of_cuda_array_interface(OnCuda()).strides is None
-    with pytest.raises(InvalidArgument, match="no multiples of 4 bytes"):
+    with pytest.raises(InvalidArgument, match="not multiples of 4 bytes"):
         _foreign_arrays.of_cuda_array_interface(OnCuda(strides=(6, 2)))
 
 

@@ -435,7 +435,7 @@ def test_an_operator_that_breaks_its_library_in_a_capture_is_refused_by_name_bef
     cached = wrap(lambda x: torch.linalg.eigvalsh(matrix).sum() + x)
     for _ in range(2):
         assert torch.equal(cached(X), X + 4)
-    assert "it calls aten._linalg_eigh.default, which no capture can have" in refusal(cached) and not host.entries
+    assert "it calls aten._linalg_eigh.default, which cannot be captured" in refusal(cached) and not host.entries
 
 
 def test_an_operator_whose_library_failed_in_a_capture_is_refused_from_then_on(monkeypatch):

@@ -238,7 +238,7 @@ def test_what_cannot_be_followed_is_refused_and_the_result_is_the_functions(make
 
 def test_tensors_of_two_devices_are_refused_by_name():
     on = [_tensor_readers.TensorPlace(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
-    with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, a on cuda:0"):
+    with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, but a on cuda:0"):
         _torch_call.common_device(on)
 
 

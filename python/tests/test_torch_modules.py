@@ -181,7 +181,7 @@ def test_hooks_on_what_torch_compile_returned_are_refused_and_run():
         cached(x)
     assert len(host.entries) == 1
     torch.nn.Module.register_forward_hook(compiled, lambda module, args, result: result + 100)
-    assert cached(x).min() > 50 and "_forward_hooks of what torch.compile returned" in refusal(cached)
+    assert cached(x).min() > 50 and "_forward_hooks on the result of torch.compile" in refusal(cached)
 
 
 def test_global_hooks_see_every_call():

@@ -179,7 +179,7 @@ def test_a_training_loop_has_the_losses_of_the_function_itself():
 def test_a_second_forward_overwrites_what_the_first_saved():
     net, cached = recorded()
     first, second = cached(torch.randn(3, 4)), cached(torch.randn(3, 4))
-    with pytest.raises(errors.Stale, match="backward of call 1 of 'Net': call 2 has overwritten"):
+    with pytest.raises(errors.Stale, match="backward of call 1 of 'Net' comes too late: call 2 has overwritten"):
         first.sum().backward()
     assert net.weight.grad is None
     second.sum().backward()
@@ -378,7 +378,7 @@ def test_what_cannot_be_a_pair_is_refused_by_name_and_answered(function, words):
     x = torch.randn(3, 4) if function is not _written_in_place else torch.randn(3, 4, requires_grad=True) * 1
     found = cached(net, x)
     assert words in refusal(cached) and not host.entries
-    assert isinstance(found, tuple) or found.requires_grad or "nothing" in words
+    assert isinstance(found, tuple) or found.requires_grad or "none" in words
     cached(net, x.detach())
 
 

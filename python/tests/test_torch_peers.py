@@ -69,7 +69,7 @@ def test_an_answer_of_an_earlier_process_is_not_taken(child):
     assert "gave no answer: nothing to say" in child("print('nothing to say')")["reason"]
 
 
-@pytest.mark.parametrize("text, why", [("{\"first_s\": ", "no JSON"), ("[1, 2]", "a list, expected an object"), ("\\xff\\x00", "no JSON")])
+@pytest.mark.parametrize("text, why", [("{\"first_s\": ", "not JSON"), ("[1, 2]", "a list, expected an object"), ("\\xff\\x00", "not JSON")])
 def test_garbage_is_a_reason(child, text, why):
     assert why in child(f"open(answer, 'w', encoding='latin-1').write('{text}')")["reason"]
 

@@ -82,7 +82,7 @@ def test_what_is_refused_is_kept_with_its_reason_and_its_cure(folder):
     lines = (usage.parent / "misses.jsonl").read_text().splitlines()
     miss = json.loads(lines[-1])
     assert len(lines) == 2 and miss["end"] == "refused" and miss["calls"] == 5 and miss["reason"].startswith(WHY)
-    assert "Do not ask whether the stream captures" in miss["reason"]
+    assert "Do not ask in the function whether the stream is capturing" in miss["reason"]
 
 
 def test_the_command_shows_it(folder):
@@ -97,7 +97,7 @@ def test_the_command_shows_it(folder):
     row = next(line for line in command("ls", *at).splitlines() if "decode" in line)
     assert row.endswith("3 calls: differs_under_capture")
     stats = command("stats", *at)
-    assert f"decode runs as it is (3 calls: differs_under_capture): {WHY}" in stats and "Do not ask whether" in stats
+    assert f"decode runs as it is (3 calls: differs_under_capture): {WHY}" in stats and "Do not ask in the function whether" in stats
     (one,) = json.loads(command("stats", "--json", *at))["functions"]
     assert one["refusals"] == 3 and one["refusal"].startswith(WHY)
     assert json.loads(command("explain", "net/decode", "--json", *at))["runs_as_it_is"]["calls"] == 3

@@ -138,7 +138,7 @@ def test_a_pytorch_that_keeps_its_tensors_elsewhere_is_read_through_dlpack(monke
         raise ValueError("a tensor's own pointer is found 2 times")
 
     monkeypatch.setattr(_native_tensors, "_place_in_object", moved)
-    assert "in 2 places" in refused(monkeypatch, caplog)
+    assert "found 2 times" in refused(monkeypatch, caplog)
 
 
 def test_objects_of_other_classes_are_never_read_as_tensors():

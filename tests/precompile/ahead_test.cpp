@@ -196,8 +196,8 @@ TEST(ManifestFile, SaysWhatIsWrongAndWhatWasExpected)
     const auto program = [&](const std::string& members) {
         return error(R"({"programs": [{"name": "a", "backend": "cuda", "text": "x", )" + members + "}]}");
     };
-    EXPECT_THAT(error(""), HasSubstr("no JSON"));
-    EXPECT_THAT(error("{"), HasSubstr("no JSON"));
+    EXPECT_THAT(error(""), HasSubstr("not JSON"));
+    EXPECT_THAT(error("{"), HasSubstr("not JSON"));
     EXPECT_THAT(error("[1e999]"), HasSubstr("too large"));
     EXPECT_THAT(error("[]"), HasSubstr("the manifest: it is array, expected an object"));
     EXPECT_THAT(error("{}"), HasSubstr("'programs' is missing"));

@@ -858,7 +858,7 @@ def pair_own_checkpoint(torch, options):
 REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
            "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "",
            "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
-           "eigenvalues": "which no capture can have and may leave its library unusable",
+           "eigenvalues": "which cannot be captured and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
