@@ -146,7 +146,7 @@ TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
         PreloadOptions named;
         named.first = "a";
         std::optional<Preload> preload{cache.preload(named)};
-        if (!is_kept) preload.reset(); // so that its second call must instantiate the graph
+        if (!is_kept) preload.reset(); // then its second call must instantiate the graph
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);

@@ -230,7 +230,7 @@ private:
     std::vector<Step> m_steps;
 };
 
-/// What the tests found in the folders that the cuts left.
+/// The findings in the folders that the cuts left.
 struct Seen {
     std::size_t folders = 0;
     std::vector<std::string> wrong; ///< entries or images that no process published, or folders that need manual repair
@@ -287,7 +287,7 @@ private:
     {
         std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
                                         [](std::size_t) { return Torn::whole; }};
-        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // on ext4, a name may reach the disk first
+        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names reach the disk before bytes, as on ext4
             ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
         ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
         for (int i = 0; i < k_random_ways; ++i) { // tries random orders

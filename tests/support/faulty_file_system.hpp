@@ -153,7 +153,8 @@ private:
 class FaultyFileSystem final : public ForwardingFileSystem {
 public:
     enum class Lasts { once, for_ever };
-    /// What a failing write_new leaves: nothing, like the real one, or half of the file, like a process that dies.
+    /// The file that a failing write_new leaves: no file, like the real one, or half of the file, like a process that
+    /// dies.
     enum class Leaves { nothing, half_a_file };
 
     explicit FaultyFileSystem(FileSystem& inner = posix_file_system()) : ForwardingFileSystem(inner) {}

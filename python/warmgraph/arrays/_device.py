@@ -72,14 +72,14 @@ class Device(Handle):
         return Program(self, name, source, options)
 
     def empty(self, shape: Sequence[int] | int, dtype: Any) -> Array:
-        """Memory with undefined contents."""
+        """Allocates an array with undefined contents."""
         self._expect_no_run("Device.empty")
         wanted = Tensor(shape, dtype)
         buffer = self._allocate(wanted.nbytes)
         return Array(self, buffer, (buffer.base, buffer.offset), wanted.shape, wanted.dtype)
 
     def array(self, host: Any, dtype: Any = None) -> Array:
-        """A copy of a NumPy array, or of a value that NumPy can convert to an array."""
+        """Copies a NumPy array, or a value that NumPy can convert to an array, to the device."""
         import numpy
 
         values = numpy.asarray(host)
@@ -100,7 +100,8 @@ class Device(Handle):
         return result
 
     def view(self, foreign: Any) -> Array:
-        """Another library's memory on this device, through `__cuda_array_interface__` or DLPack, without a copy. The array keeps it alive."""
+        """Returns an Array of another library's memory on this device, found through `__cuda_array_interface__` or DLPack. Nothing is
+        copied. The Array keeps the memory alive."""
         found = _foreign_arrays.foreign_of(foreign)
         if not self.id.startswith("cuda:") or found.device not in (_foreign_arrays.CUDA, _foreign_arrays.CUDA_HOST, _foreign_arrays.CUDA_MANAGED):
             raise errors.InvalidArgument(f"memory of a {type(foreign).__name__} (DLPack device {found.device}) cannot be viewed on {self.id}: "
@@ -248,7 +249,7 @@ class Array:
         return view
 
     def numpy(self) -> Any:
-        """A copy on the host, after all work in the device's default stream."""
+        """Returns a copy on the host. Waits for all work in the device's default stream first."""
         import numpy
 
         self.device._expect_no_run("Array.numpy")

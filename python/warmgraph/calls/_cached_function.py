@@ -191,7 +191,7 @@ class CachedFunction:
         return given
 
     def _sign(self) -> None:
-        """Reads the signature; for a module, its forward's."""
+        """Reads the signature of the function; for a module, the signature of its forward."""
         signed = self._signed()
         try:
             self._signature, self._defaults = inspect.signature(signed), _defaults_of(signed)
@@ -451,9 +451,9 @@ class CachedFunction:
         return last.function.report() if last is not None else None
 
     def freeze_weights(self) -> None:
-        """For a function of PyTorch's: promises that the tensors and plain values in its object, closures and globals are not replaced, so that later
-        calls check only their arguments. Weights may be written in place. Their memory is kept until reset(), which ends this, too. Replacing
-        a weight in between has no effect."""
+        """For a function on PyTorch tensors: promises that the tensors and plain values in its object, closures and globals are not
+        replaced, so that later calls check only their arguments. Weights may be written in place. Their memory is kept until reset(),
+        which ends this, too. Replacing a weight in between has no effect."""
         owner = getattr(self._function, "__self__", None)
         with self._shared.lock:
             self._shared.frozen[id(owner)] = owner
@@ -517,8 +517,8 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
                   scalars: Mapping[str, Scalar] = types.MappingProxyType({}), read_only: Iterable[str] = (),
                   compile: bool | dict[str, Any] | None = None, borrow: bool = False, pair: bool = False, **unknown: Any) -> Any:
     """Wraps a function, a bound method, or a torch.nn.Module, also as a decorator. A module is called as usual (`module(*args)`) and has
-    the name of its class. Wrapping reads and opens nothing: the first call does. For a function of PyTorch's, the graphs that an earlier process
-    needed are restored in the background once CUDA runs (Config.preload).
+    the name of its class. Wrapping reads and opens nothing: the first call does. For a function on PyTorch tensors, the graphs that an
+    earlier process needed are restored in the background once CUDA runs (Config.preload).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.

@@ -279,7 +279,7 @@ class Walker:
         self.found.facts[path] = _plain_values.shortened(text, longest)
 
     def root(self, name: str, of: Any) -> str:
-        """A path for an object's root that no other object has: two functions with one name get two paths."""
+        """A path that only this object has. For example, two functions with the same name get two paths."""
         path, count = name, 1
         while self._roots.setdefault(path, id(of)) != id(of):
             count += 1

@@ -60,7 +60,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t
     if (size == 0 || size % k_granularity != 0) return CUDA_ERROR_INVALID_VALUE;
     if (wish != 0 && wish % k_granularity == 0) {
         *address = memory().reserve_at(wish, size);
-        if (*address != 0) return CUDA_SUCCESS; // if the wish cannot be met, any address is given: the wish is a hint
+        if (*address != 0) return CUDA_SUCCESS; // otherwise any address is given, because the wish is only a hint
     }
     *address = memory().allocate(size, MemoryKind::reserved, alignment > k_granularity ? alignment : k_granularity);
     return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

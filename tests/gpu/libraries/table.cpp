@@ -68,7 +68,7 @@ Finding run_mode(const std::string& name, Mode mode, const std::filesystem::path
     return finding;
 }
 
-/// What is wrong in a run that was compared with native results; "" if it is right.
+/// The fault of a run that was compared with native results; "" if the run is right.
 std::string fault_of(const Finding& finding)
 {
     if (!finding.lacking.empty()) return "lacks what the native run had: " + finding.lacking;

@@ -50,7 +50,7 @@ class Library:
             self._check(status, None, None)
 
     def with_lock(self) -> ctypes.PyDLL:
-        """The same functions, but a call keeps Python's global lock."""
+        """The C functions in a form in which a call keeps Python's global lock."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
 
     def made(self, name: str, *arguments: Any) -> int:

@@ -81,7 +81,7 @@ class _Memory:
         return [*self.results, *self.saved, *self.given, *self.gradients]
 
     def like(self, made: Sequence[torch.Tensor]) -> _Memory:
-        """The same four lists with the tensors of `made`."""
+        """Makes a _Memory whose four lists have the same lengths, filled with the tensors of `made`."""
         rest = iter(made)
         return _Memory(*([next(rest) for _ in one] for one in (self.results, self.saved, self.given, self.gradients)))
 

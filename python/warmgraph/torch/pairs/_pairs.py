@@ -111,8 +111,8 @@ class BoundPair(BoundCall):
         return results
 
     def backward(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-        """Launches backward in the current stream, which autograd has set to forward's. `gradients`: one for each result; None stands for
-        zeros."""
+        """Launches backward in the current stream, which autograd has set to the stream of forward. `gradients`: one for each result; None
+        stands for zeros."""
         variant, arena = self.variant, self.variant.arena
         with _moved_tensors.using, arena.lock, torch.no_grad():
             arena.expect(self._generation)

@@ -127,8 +127,8 @@ class Judged:
     """Compares the runs of a captured graph with the answer. Each run starts from the memory contents that the answer started from."""
 
     def __init__(self, given: Sequence[Given], difference: Callable[[], str] | None) -> None:
-        """difference: describes how the capture's operators differ from the answer's, or returns "" when they are the same. None: the
-        operators are not known."""
+        """difference: describes how the operators of the capture differ from those of the answer, or returns "" when they are the same.
+        None: the operators are not known."""
         self._difference = difference
         self._runs, self._is_same_at_once = 0, True
         self._apart = list(given)  # results that no run has reproduced

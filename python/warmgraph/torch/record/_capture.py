@@ -294,7 +294,7 @@ def _words(graph: Any, generator: Any) -> list[int]:
 
 
 def _in_order(words: list[int]) -> list[int]:
-    """Sorts the pointers of the two words by the words' contents: first the seed's, then the offset's."""
+    """Sorts the pointers of the two words by the contents of the words: first the word with the seed, then the word with the offset."""
     if not words:
         return []
     values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]

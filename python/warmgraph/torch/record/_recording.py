@@ -257,7 +257,7 @@ class Recording:
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
-        """Captures the function, and copies of its results into the outputs. asked: receives the operators that the function requests."""
+        """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests."""
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
