@@ -32,15 +32,15 @@ class Config:
     mode: str = "reduce-overhead"  # TorchAir's name for graphs that are captured once and replayed; the only mode
     policy: str = "default"  # "default": the value of $WARMGRAPH_POLICY, or read_write if it is not set
     model: str = ""  # folder name; default: the class of a method's object, or the function's module
-    model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # part of the model's identity
-    environment: Sequence[str] = ()  # variables that become guards
-    world_size: int = -1  # -1: from the launcher's environment
+    model_config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # a part of the model's identity
+    environment: Sequence[str] = ()  # names of the environment variables that become guards
+    world_size: int = -1  # number of ranks; -1: from the launcher's environment
     accept_newer_driver: bool = False
     share_with_group: bool = False
     max_variants: int = 64  # the most variants of one function
     verify_on_load: bool = False
     probing_ms: int = 200
-    strict: bool = False  # refuse uninitialised words in kernels' parameters
+    strict: bool = False  # whether to refuse uninitialised words in kernels' parameters
     sign_with_file: str = ""
     accept_file: str = ""
     require_signed: bool = False
@@ -50,8 +50,8 @@ class Config:
     max_bytes_by_kind: str = ""  # limits of single kinds within max_bytes: "compiled=1G,tuned=64M"
     bundles: Sequence[Any] = ()  # bundle files (.wgb), read in place as layers below the folder
     kinds: str = ""  # the artifact kinds in use, as in $WARMGRAPH_KINDS: "entries,compiled", or all kinds but one, "-tuned"
-    preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
-    mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
+    preload: bool = True  # whether to restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
+    mega_cache: bool = False  # whether to store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _DEFAULTS:

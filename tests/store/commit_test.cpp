@@ -17,7 +17,7 @@ struct Step {
     std::string what; ///< "sync" or "rename"
     std::string path; ///< the file that is synced, or the new name
 };
-std::vector<Step>* s_steps = nullptr; // set while a test records the steps
+std::vector<Step>* s_steps = nullptr; // not null while a test records steps
 
 void note(const char* what, const char* path)
 {

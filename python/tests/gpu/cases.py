@@ -85,7 +85,7 @@ def function_with_global(torch, options):
 
 
 def torchair(torch, options, compile=None):
-    """The example from TorchAir's documentation."""
+    """The example in TorchAir's documentation, as a case."""
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -973,7 +973,7 @@ def process(name, folder, how):
 
 
 def compared(folder, one, other):
-    """Returns the largest difference, or the reason why they cannot be compared."""
+    """Compares two results. Returns the largest difference, or the reason why the results cannot be compared."""
     import torch
 
     a, b = torch.load(folder / f"{one}.pt"), torch.load(folder / f"{other}.pt")

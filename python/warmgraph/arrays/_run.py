@@ -15,7 +15,7 @@ from warmgraph.core.binding._library import library
 
 
 class Run:
-    """One run of a function: uncached (without a recorder), or through the library's recorder, which gives the addresses."""
+    """One run of a function. It is either uncached (without a recorder), or made by the library's recorder, which gives the addresses."""
 
     def __init__(self, name: str, device: Device, recorder: int | None, regions: Sequence[tuple[str, Array]],
                  is_first: bool = True) -> None:

@@ -1,5 +1,5 @@
-"""Forward and backward of one function (`pair=True`): a call under gradients replays forward, and autograd calls backward. Tensors that forward
-saves for backward are in the pair's own memory, which the next forward overwrites."""
+"""Replays forward and backward of one function (`pair=True`): a call under gradients replays forward, and autograd calls backward. Tensors
+that forward saves for backward are in the pair's own memory, which the next forward overwrites."""
 from __future__ import annotations
 
 import dataclasses
@@ -182,7 +182,7 @@ class _Step(torch.autograd.Function):
 
 
 class PairFunction(TorchFunction):
-    """A function that is a pair under gradients, and otherwise like any other."""
+    """A function that is a pair under gradients. In other calls it is like any other function."""
 
     may_give_up = False  # a pair refuses calls depending on gradients, so a refused call does not predict the next one
 

@@ -68,7 +68,7 @@ class Start:
         return int(region.storage.data_ptr()) in self._copies
 
     def end(self) -> None:
-        """Copies the memory after the answer."""
+        """Copies the memory as it is after the answer."""
         self._left = {key: _copy_of(self._regions[key].storage) for key in self._copies}
 
     @contextlib.contextmanager
@@ -116,7 +116,7 @@ class Differs(errors.NotRecordable):
 
 
 class Given(NamedTuple):
-    """A result. `answer`: the function's value; `found`: the tensor that each run of the graph writes."""
+    """A result. `answer`: the tensor that the function returned; `found`: the tensor that each run of the graph writes."""
 
     name: str
     answer: torch.Tensor

@@ -1,4 +1,4 @@
-"""One PyTorch capture, with the data that an adoption needs."""
+"""Makes a PyTorch capture, with the data that is needed to store it."""
 from __future__ import annotations
 
 import contextlib
@@ -108,7 +108,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
 
 
 def free_now() -> dict[int, int]:
-    """{pointer: end} of the allocator's free memory."""
+    """A dictionary {pointer: end} of the allocator's free memory."""
     return _free(_snapshot())
 
 
