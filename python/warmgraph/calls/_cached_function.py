@@ -561,7 +561,7 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
 
 
 def _check_pair(options: dict[str, Any]) -> None:
-    """Raises InvalidArgument for options that a pair cannot have: it is captured eagerly, on its own memory."""
+    """Raises InvalidArgument for options that a pair cannot have: a pair is captured eagerly, on its own memory."""
     pair = options["pair"]
     if not isinstance(pair, bool):
         raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")

@@ -67,7 +67,7 @@ class Work:
         return leaves
 
     def declared(self):
-        """Returns (name, whether it is written) for each storage, in the order of the regions in operators.py."""
+        """Returns (name, whether the storage is written) for each storage, in the order of the regions in operators.py."""
         seen, result = set(), []
         for name, holder, is_written in self.holders:
             at = holder.untyped_storage().data_ptr()

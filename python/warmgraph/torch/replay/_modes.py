@@ -78,7 +78,7 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 _CALLS = tuple(_QUESTIONS.values())
 # For a question and its answer: a faster question that has the same answer, and the argument of that question.
 _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
-    ("autocast", False): (torch.is_autocast_enabled,),  # without an argument it asks about "cuda"
+    ("autocast", False): (torch.is_autocast_enabled,),  # asked without an argument, which means "cuda", the default
     ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 
