@@ -26,7 +26,7 @@ class NotUnderstood(Exception):
 
 @dataclasses.dataclass
 class Header:
-    enums: dict[str, list[tuple[str, int]]]  # "wg_status": [("wg_ok", 0), ...]
+    enums: dict[str, list[tuple[str, int]]]  # by the enum's name, as in "wg_status": [("wg_ok", 0), ...]
     handles: list[str]
     structs: dict[str, list[tuple[str, str]]]  # the fields of each structure, with their C types
     callbacks: dict[str, tuple[str, list[str]]]

@@ -1,4 +1,4 @@
-"""The package's folders have an order: each may import only earlier ones, and no two files import each other."""
+"""The package's folders have an order: each folder may import only folders before it, and no two files import each other."""
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,4 @@
-"""Runs samples/serve/serve.py in a process that cannot import PyTorch. Two small functions take the place of a language model's."""
+"""Runs samples/serve/serve.py in a process that cannot import PyTorch, with two small functions instead of a language model."""
 from __future__ import annotations
 
 import base64

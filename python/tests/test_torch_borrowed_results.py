@@ -244,7 +244,7 @@ def test_threads_have_each_the_result_of_the_last_launch_or_a_stale_one():
 
 
 def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
-    """Otherwise a result could be in memory that no launch wrote."""
+    """All threads must use one memory: otherwise a result could be in memory that no launch wrote."""
     cached, made, together = recorded(), _outputs.Output.made, threading.Barrier(2)
 
     def made_slowly(self: Any, device: Any) -> Any:

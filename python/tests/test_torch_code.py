@@ -1,4 +1,4 @@
-"""Tests whether the code of a module, a class or a decorator counts as the program's, a package's or Python's."""
+"""Tests whether the code of a module, a class or a decorator belongs to the program, to a package or to Python."""
 from __future__ import annotations
 
 import dataclasses

@@ -176,7 +176,7 @@ def llama(attention: str) -> Any:
     model = transformers.LlamaForCausalLM(config).eval()
     cache = transformers.StaticCache(config=config, max_cache_len=64)
     given = {"input_ids": torch.zeros(2, 1, dtype=torch.int64), "position_ids": torch.zeros(1, 1, dtype=torch.int64)}
-    if "cache_position" in inspect.signature(model.forward).parameters:  # without it, transformers 4 reads a tensor, which cannot be traced
+    if "cache_position" in inspect.signature(model.forward).parameters:  # else transformers 4 reads a tensor, which cannot be traced
         given["cache_position"] = torch.zeros(1, dtype=torch.int64)
     with torch.no_grad():
         model(**given, past_key_values=cache, use_cache=True)

@@ -239,7 +239,7 @@ def test_a_function_is_refused_where_pytorch_does_not_say_how_it_was_compiled(mo
     monkeypatch.setattr(_modules, "_innermost", lambda callback: Backend())
     cached = wrap(compiled, None)
     assert torch.equal(cached(torch.ones(3)), torch.full((3,), 2.0)) and "does not report the backend" in refusal(cached)
-    cached = wrap(torch.compiler.disable(lambda x: x + 2), None)  # PyTorch does not compile it
+    cached = wrap(torch.compiler.disable(lambda x: x + 2), None)  # PyTorch does not compile this function
     assert torch.equal(cached(torch.ones(3)), torch.full((3,), 3.0)) and not refusal(cached)
 
 

@@ -1,5 +1,5 @@
-"""When recording of device code is paused and resumed. Here a fake takes the place of the library; tests/capture/cuda_pausing_test.cpp
-tests the real library."""
+"""Tests when recording of device code is paused and resumed. Here a fake takes the place of the library;
+tests/capture/cuda_pausing_test.cpp tests the real library."""
 from __future__ import annotations
 
 import ctypes

@@ -87,7 +87,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None
     assert not _record_all._open
 
 
-_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # frames of code in this module do not count as the program's
+_of_torch: dict[str, Any] = {"__name__": "torch.cuda.graphs"}  # frames of code in this module do not count as code of the program
 exec("""
 class graph:
     def __init__(self, one):

@@ -442,7 +442,7 @@ def test_threads_call_at_once():
 
 
 def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads):
-    """Otherwise the call would be launched with the weight's temporary address."""
+    """The call must wait: otherwise it would be launched with the weight's temporary address."""
     import threading
 
     from warmgraph.torch.replay import _moved_tensors

@@ -1,4 +1,4 @@
-"""The library reads PyTorch's tensors through PyTorch's own C functions. The results are compared with DLPack's."""
+"""The library reads PyTorch's tensors through PyTorch's own C functions. DLPack must give the same results."""
 from __future__ import annotations
 
 import ctypes

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("on_the_host")
 _PRELUDE = "import enum, functools, operator, numpy, torch\nfrom torch.nn import Module\n"
 _WRAP = "def around(f):\n    def inner(x): return f(x)\n    return inner\n"
 _ACTS = "def made(by):\n    def act(x): return x * by\n    return act\ntwo, three = made(2.0), made(3.0)\n"
-PROGRAMS: dict[str, tuple[str, str, str]] = {  # (common code, the first program's code, the second's)
+PROGRAMS: dict[str, tuple[str, str, str]] = {  # (common code, code of the first program, code of the second)
     "decorated functions exchanged": (
         _WRAP + "@around\ndef a(x): return x {}\n@around\ndef b(x): return x {}\ndef work(x): return a(b(x))", "+ 1|* 2", "* 2|+ 1"),
     "functions without gradients exchanged": (

@@ -265,7 +265,7 @@ def test_what_is_raised_is_raised_and_nothing_stays_open() -> None:
 
 
 def files_on_the_way_of(weight: Any, work: Callable[[], Any]) -> list[str]:
-    """The package's files that run, in order, from the first call that gets the weight until that call ends."""
+    """Returns the package's files that run, in order, from the first call that gets the weight until that call ends."""
     package, inside, found = str(pathlib.Path(warmgraph.__file__).parent), [], []
 
     def note(frame: Any) -> None:

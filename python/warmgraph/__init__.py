@@ -1,4 +1,4 @@
-"""warmgraph: record a function that launches accelerator work once, replay it in every later process.
+"""warmgraph records a function that launches accelerator work once, and replays it in every later process.
 
 `cache_compile` wraps a function; docs/python.md has the rest. Importing loads no library and touches no device.
 """

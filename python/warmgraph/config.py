@@ -63,7 +63,7 @@ class Config:
     max_variants: int = 64  # the most variants of one function
     verify_on_load: bool = False
     probing_ms: int = 200
-    strict: bool = False  # refuse uninitialised words in kernels' parameters
+    strict: bool = False  # whether to refuse uninitialised words in kernels' parameters
     sign_with_file: str = ""
     accept_file: str = ""
     require_signed: bool = False
@@ -76,8 +76,8 @@ class Config:
     kinds: Collection[Kind] | None = None  # the kinds in use: some of entries, compiled, tuned and profiles; None: $WARMGRAPH_KINDS, else all
     profile: bool | None = None  # count the sizes that functions are called with; None: $WARMGRAPH_PROFILE, else yes
     record_wait_ms: int = 60_000  # how long a PyTorch recording waits for another process that records the same call
-    preload: bool = True  # restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
-    mega_cache: bool = False  # store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
+    preload: bool = True  # whether to restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
+    mega_cache: bool = False  # whether to store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _DEFAULTS:

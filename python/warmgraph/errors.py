@@ -18,7 +18,7 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """Fix the call: a name, shape, option or handle is wrong."""
+    """The call is wrong and must be fixed: a name, shape, option or handle."""
 
     code, name = 1, "invalid_argument"
 
@@ -30,7 +30,7 @@ class NotRecordable(Error):
 
 
 class CompileFailed(Error):
-    """Fix the kernel's source; the compiler's log is in the text."""
+    """The kernel's source must be fixed. The text contains the compiler's log."""
 
     code, name = 3, "compile_failed"
 
@@ -60,7 +60,7 @@ class NotFound(Error, LookupError):
 
 
 class IoFailed(Error):
-    """The cache folder failed."""
+    """An operation on the cache folder failed."""
 
     code, name = 8, "io_failed"
 
@@ -78,7 +78,7 @@ class PermissionDenied(Error):
 
 
 class DriverFailed(Error):
-    """The accelerator's driver refused a call; its text is in the message."""
+    """The accelerator's driver refused a call. The message contains the driver's text."""
 
     code, name = 11, "driver_failed"
 
@@ -123,7 +123,7 @@ _BY_CODE: dict[int, type[Error]] = {one.code: one for one in Error.__subclasses_
 
 
 def text_of(error: Exception) -> str:
-    """The text for a message. Exceptions of other libraries get their class's name."""
+    """The text of an error for a message. For an exception of another library, the text begins with the name of its class."""
     return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 

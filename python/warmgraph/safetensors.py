@@ -1,4 +1,5 @@
-"""Reads safetensors files without PyTorch: u64 length (little endian), a JSON header of this length, the tensors' bytes.
+"""Reads safetensors files without PyTorch. A file has a length (u64, little endian), a JSON header of this length, and the bytes of the
+tensors.
 
 Format: https://github.com/huggingface/safetensors (Format). Files are not trusted: every number is checked against the file's size before
 use.

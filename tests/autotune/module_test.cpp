@@ -7,7 +7,7 @@ namespace {
 
 class TuningModuleTest : public TuningTest {
 protected:
-    /// The same kernel as kernel(), but with another name.
+    /// Returns kernel() with another name.
     [[nodiscard]] TunableKernel kernel_called(const std::string& name)
     {
         TunableKernel named = kernel();

@@ -67,7 +67,7 @@ inline long double real_value(DType type, std::uint64_t bits)
                              exponent - bias - fraction_bits);
 }
 
-/// The distance from a finite number to the next larger one.
+/// One rounding: the distance from a finite number to the next larger number.
 inline long double one_rounding(DType type, std::uint64_t magnitude)
 {
     if (magnitude + 1 == infinity_bits(type)) return real_value(type, magnitude) - real_value(type, magnitude - 1);

@@ -31,7 +31,7 @@ protected:
             body(host);
         }
     }
-    /// Writes the bytes into a new allocation at `offset`, with canaries around them.
+    /// Writes the bytes at `offset` into a new allocation, with canaries around them.
     Address put(const Bytes& bytes, std::size_t offset = 0)
     {
         Bytes whole(offset + bytes.size() + 16, k_canary);

@@ -112,17 +112,17 @@ TEST(CubinState, WhatOnlyLooksLikeAnEmptyObjectIsState)
 {
     EXPECT_FALSE(is_empty_object("_ZN4cuda3std3__45__cpo5beginE", 4)) << "something with members";
     for (const char* name : {
-             "_ZN4cuda3std7counterE",         // not a name that cuda::std has
-             "_ZN4cuda3seqE",                 // in another namespace
-             "_ZN2my4cuda3std3__48in_placeE", // in a namespace of the program
+             "_ZN4cuda3std7counterE",         // not a name in cuda::std
+             "_ZN4cuda3seqE",                 // a name in another namespace
+             "_ZN2my4cuda3std3__48in_placeE", // a name in a program's namespace
              "_ZN38_INTERNAL_5b8df9d9_11_standard_cu_sine2my3seqE",
-             "_ZN6thrust3seq5countE", // inside an object
+             "_ZN6thrust3seq5countE", // a name inside an object
              "_ZN6thrust12placeholders2_15countE",
              "_ZN4cuda3std3__45__cpo5begin5countE",
              "_ZN6thrust23THRUST_300001_SM_900_NSE", // the name of a namespace alone
              "_ZN4cuda3std3__49is_same_vIiiEE",      // the name of a template
              "_ZN4cuda3std3__48in_placeEv",          // the name of a function
-             "_ZZN4cuda3std3__48in_placeEvE5count",  // inside a function
+             "_ZZN4cuda3std3__48in_placeEvE5count",  // a name inside a function
              "_ZN6thrust3sequE",                     // with wrong lengths
              "_ZN6thrust99seqE",
              "_ZN6thrust03seqE",

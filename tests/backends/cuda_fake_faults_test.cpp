@@ -155,7 +155,7 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
 #undef ADD_MISSING
     EXPECT_THAT(missing, UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
                                               "cuKernelGetFunction", // the fake has no libraries
-                                              "cuGraphInstantiate",  // if the driver lacks cuGraphInstantiateWithParams
+                                              "cuGraphInstantiate",  // if cuGraphInstantiateWithParams is missing
                                               "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // only in GPU tests
                                               "cuMemGetAddressRange", "cuEventSynchronize"));
 }

@@ -27,7 +27,7 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     static_cast<void>(device.space_of(Address::from_flat(theirs))); // if this fails, the library assumes device memory
     static_cast<void>(device.recording().is_handle(1));             // may fail: then 1 is assumed to be a handle
     if (device.free_memory() == 0)
-        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // if it fails, all is assumed free
+        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // or may fail: then all is free
     return expect_all(device, host.address, 8);
 }
 
@@ -101,7 +101,7 @@ Result<void> captures(Device& device, const FakeCuda&)
     const OwnedMemory owned_too(device, y);
     TAKE(stream, device.create_stream());
     RawKernel larger = add_scalar(*module, y.address, 1);
-    larger.shared_bytes = 150 * 1024; // needs a higher limit of the function, which the captured launch must not get
+    larger.shared_bytes = 150 * 1024; // needs a higher limit, which the captured launch must not get
     DO(stream->launch(larger));
     TAKE(graph, capture(device, *module, x, x + k_bytes, x + 2 * k_bytes));
     return graph.nodes.empty() ? fail(ErrorCode::internal, "{}: nothing captured", k_wrong) : Result<void>{};

@@ -123,7 +123,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
 
-/// Whether pages can be touched ahead: the system has MADV_POPULATE_WRITE (Linux 5.14), and the allocator is glibc's.
+/// Whether pages can be touched ahead: the system has MADV_POPULATE_WRITE (Linux 5.14), and glibc is the allocator.
 bool can_touch_ahead()
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -77,7 +77,7 @@ TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
 {
     m_access.library_made(m_library, Owner::program);
     m_access.asked_of_library(m_library,
-                              "a"); // CUDA's runtime asks so for managed variables, before any module is loaded
+                              "a"); // CUDA's runtime queries managed variables in this way before any module is loaded
     EXPECT_THAT(m_access.queries(), ElementsAre(asked(nullptr, {"a"})));
     m_access.module_of_library(m_module, m_library);
     m_access.module_of_library(m_other, m_library); // the same library in another context

@@ -212,7 +212,7 @@ TEST_F(Bomb, WhoseStatedSizeLiesIsRefused)
     ASSERT_EQ(ZSTD_getFrameContentSize(frame.data(), frame.size()), 500'000U);
     const std::uint32_t lie = 1000;
     const auto field = std::search(frame.begin(), frame.end(), reinterpret_cast<const std::byte*>("\x20\xA1\x07\x00"),
-                                   reinterpret_cast<const std::byte*>("\x20\xA1\x07\x00") + 4); // 500,000 little-endian
+                                   reinterpret_cast<const std::byte*>("\x20\xA1\x07\x00") + 4); // the number 500,000
     ASSERT_NE(field, frame.end());
     std::memcpy(&*field, &lie, sizeof lie);
     EXPECT_TRUE(failed_with(decode_with(frame, lie), ErrorCode::corrupt, "zstd cannot decompress"));

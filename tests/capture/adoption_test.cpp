@@ -152,7 +152,7 @@ protected:
         use(*first, 100, 5);
         use(*second, 200, 8);
     }
-    /// Adds a wait for `at` before the work, and signals of `at` + 1 and of a constant after it.
+    /// Lets the work wait for the value `at` first. Lets it signal `at` + 1, and a constant value, at its end.
     static void use(RawCapture& to, std::uint64_t handle, std::uint64_t at)
     {
         using enum backends::SemaphoreAction;

@@ -24,7 +24,7 @@ protected:
 
     struct Result {
         Outcome outcome = Outcome::eager;
-        bool has_thrown = false; ///< the first call threw
+        bool has_thrown = false; ///< whether the first call threw an exception
         ErrorCode code = ErrorCode::internal;
         std::vector<std::int32_t> values, values_elsewhere;
         std::string reason;

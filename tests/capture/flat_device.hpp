@@ -356,7 +356,7 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> registered_modules() override { return own; }
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView) override { return exposed; }
     [[nodiscard]] std::uint64_t exposures() const noexcept override { return exposed.size(); }
-    /// `native` points to a backends::RawGraph.
+    /// Reads a graph. `native` points to a backends::RawGraph.
     Result<backends::RawGraph> read_graph(void* native) override { return *static_cast<backends::RawGraph*>(native); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate_native(void* native) override
     {
@@ -398,7 +398,7 @@ private:
         constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
         return flat % k_boundary < k_small || flat % k_boundary + size > k_boundary;
     }
-    /// Maps memory whose addresses have upper 32 bits that no other address has.
+    /// Maps memory. No other memory has the same upper 32 bits in its addresses.
     Result<MemoryRef> map(std::uint64_t size, int protection, bool is_on_host)
     {
         m_next_shadow += (size / k_far + 1) * k_far;

@@ -24,7 +24,7 @@ protected:
         return result;
     }
     void launch(const Launch& geometry) { device.stream().launch(program, "add_one", geometry, x, y); }
-    int graph = 0; ///< never read
+    int graph = 0; ///< this graph is never read
     Buffer x = floats(0), y = device.allocate(k_count * 4);
 };
 

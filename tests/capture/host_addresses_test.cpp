@@ -141,8 +141,8 @@ TEST_F(NoHostAddresses, AreWordsThatWentAnotherWay)
     constexpr std::uint64_t k_place = 0x7ffe'eda8'6f38;
     expect_left_and_refused(k_place, k_place + k_shift, k_place);
     expect_left_and_refused(k_place, k_place - k_shift - 8, k_place);
-    expect_left_and_refused(k_place, k_place - 0x1'1400, k_place); // more than a borrow above one byte could do
-    expect_left_and_refused(k_place, k_place - 0x3'0000, k_place); // more than a borrow above two bytes could do
+    expect_left_and_refused(k_place, k_place - 0x1'1400, k_place); // more than a borrow changes above one byte
+    expect_left_and_refused(k_place, k_place - 0x3'0000, k_place); // more than a borrow changes above two bytes
     expect_left_and_refused(k_place, 5, k_place);
 }
 

@@ -194,7 +194,7 @@ TEST_F(LoadDeaths, OfWhoLaunchesNothingAreNone)
     EXPECT_TRUE(reasons().empty());
 }
 
-/// After the launch, all queries of the device fail; the process may end in any way.
+/// The launch breaks the device: all later queries fail, and the process may end in any way.
 TEST_F(LoadDeaths, ADeviceThatALaunchBreaksIsOne)
 {
     ASSERT_EQ(run(), k_recorded);

@@ -76,7 +76,7 @@ TEST_F(Loading, AnEntryThatCannotBeUsedThrowsWhatStoodInTheWay)
 {
     record(versioned());
     auto bytes = file_bytes(entries().at(0));
-    bytes[bytes.size() - 1] ^= 1; // the last byte is the payload's: headers and guards stay valid
+    bytes[bytes.size() - 1] ^= 1; // the last byte is in the payload: headers and guards stay valid
     write_file(entries().at(0), bytes);
     EXPECT_TRUE(failed_with(thrown_by_call(options(), versioned()), ErrorCode::corrupt));
     EXPECT_EQ(statistics.cache_faults, 1U);

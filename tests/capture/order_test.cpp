@@ -22,7 +22,7 @@ struct Log {
     static constexpr std::size_t k_none = ~std::size_t{0};
     std::vector<std::string> calls;     ///< names of the entry points that were called
     std::vector<std::size_t> runs;      ///< for each run of the callable: how many driver calls came before it
-    std::vector<std::size_t> real_runs; ///< the same numbers for the runs that were not captured
+    std::vector<std::size_t> real_runs; ///< as `runs`, but only for the runs that were not captured
 
     [[nodiscard]] std::size_t first(std::string_view entry) const
     {

@@ -1,4 +1,5 @@
-// Cache::preload restores entries before their first calls, in an order, and while the program does other things.
+// Cache::preload restores entries before their first calls, in the right order, even while the program does other
+// things.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -147,7 +148,7 @@ TEST_F(PreloadAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
         PreloadOptions named;
         named.first = "a";
         std::optional<Preload> preload{cache.preload(named)};
-        if (!is_kept) preload.reset(); // so that its second call must instantiate the graph
+        if (!is_kept) preload.reset(); // then the second call must instantiate the graph
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
         if (preload) preload->wait();
         for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);

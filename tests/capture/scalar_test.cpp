@@ -92,7 +92,7 @@ TEST_F(Scalars, ValuesThatOnlyLookLikeTheScalarAreRefused)
     refused([](std::int32_t n) { return n * 2; }, "not the scalar itself plus a constant");
     refused([](std::int32_t n) { return n < 100 ? n : 100; }, "scalar 'n'");
     refused([](std::int32_t n) { return n < 5000 ? 0 : 1; }, "scalar 'n'");
-    refused([](std::int32_t n) { return (n + 1) % 16 == 0 ? 0 : n; }, "scalar 'n'"); // differs at the end of each page
+    refused([](std::int32_t n) { return (n + 1) % 16 == 0 ? 0 : n; }, "scalar 'n'"); // g ends each page with 0
     // For other values g returns 5, the value of this call. This only shows when the probes are compared with each
     // other.
     refused([](std::int32_t n) { return n < 5000 ? n : 5; }, "only for some of its values");

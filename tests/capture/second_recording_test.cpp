@@ -112,7 +112,8 @@ TEST_F(SecondRecording, ThatDoesTheSameInAnotherWayIsRecompiled)
     EXPECT_THAT(reason, HasSubstr("nodes: 3 against 4"));
 }
 
-/// For each of these causes, the stored graph differs from the function's, and the driver refuses it.
+/// Each of these causes makes the stored graph differ from the graph of the function; the driver refuses the stored
+/// graph.
 TEST_F(SecondRecording, OverAnEntryThatCannotBeRestoredTakesItsPlace)
 {
     const std::map<std::string, std::function<void(Entry&)>> causes{

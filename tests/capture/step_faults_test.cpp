@@ -37,7 +37,7 @@ protected:
         std::vector<std::vector<std::int32_t>> values, counters;
         std::string reason;
         std::uint64_t refusals = 0;
-        std::int64_t extra_memory = 0; ///< allocations when the answer begins, minus those before the first call
+        std::int64_t extra_memory = 0; ///< allocations at the start of the answer, minus those before the first call
         std::vector<CallSite> sites;   ///< the driver calls that the first call makes
     };
     /// Makes three calls in a new cache. The fault is active during the first one.

@@ -83,7 +83,7 @@ TEST_F(Threads, TwoCachesInOneProcessThatMissTogetherRecordOnce)
                 const Outcome first = call();
                 recorded += first == Outcome::recorded ? 1 : 0;
                 if (first == Outcome::refused) ADD_FAILURE() << f.report().reason;
-                // If another call has the record lock, this call runs eagerly and remembers nothing, so a later call
+                // While another call has the record lock, this call runs eagerly and remembers nothing. So a later call
                 // replays.
                 while (call() == Outcome::eager) std::this_thread::sleep_for(std::chrono::milliseconds{1});
                 later += call() == Outcome::replayed ? 1 : 0;

@@ -129,7 +129,7 @@ private:
     {
         auto bytes = file_bytes(WARMGRAPH_FAKE_CUDA);
         const auto id = from_hex(build_id_of_file(WARMGRAPH_FAKE_CUDA).value());
-        *std::ranges::search(bytes, id).begin() ^= 1; // the build id is among the file's bytes
+        *std::ranges::search(bytes, id).begin() ^= 1; // changes the build id in the file's bytes
         return bytes;
     }
 };

@@ -56,7 +56,7 @@ std::set<std::string> public_headers()
     return headers;
 }
 
-// The folder in k_allowed that contains the file.
+// The folder of k_allowed in which the file is.
 std::optional<std::string> folder_of(const fs::path& file)
 {
     auto part = file.begin();

@@ -68,7 +68,7 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
     std::mt19937_64 random(test_seed());
     const auto started = std::chrono::steady_clock::now();
     ASSERT_EQ(run().status, 0);
-    std::chrono::nanoseconds window = std::chrono::steady_clock::now() - started; // for the kill; follows the load
+    std::chrono::nanoseconds window = std::chrono::steady_clock::now() - started; // the kill comes in this time
     const std::vector<std::string> actions{"run", "refresh", "evict", "clear", "run"};
     int killed = 0;
     for (int round = 0; round < 4 * most && killed < most; ++round) {

@@ -13,7 +13,8 @@
 
 namespace warmgraph::test {
 
-/// Device memory of a case. Inputs and states start with pseudo-random contents, the same in every process.
+/// A range of device memory in a case. Inputs and states start with pseudo-random contents, which are the same in every
+/// process.
 struct Memory {
     enum class Kind { input, output, state, weights };
     std::string name;

@@ -141,7 +141,7 @@ TEST_F(GpuSemaphores, AreMetOncePerCallWhetherItIsRecordedOrReplayedElsewhere)
         Cache cache{options()};
         Function f = wrap(cache, ready, shown);
         // A signal during recording would have the value of this call, which must not be signalled twice.
-        expect_call(f, ready, shown, 10, Outcome::eager); // the call does not wait for its answer
+        expect_call(f, ready, shown, 10, Outcome::eager); // the call must not wait for its answer
         expect_call(f, ready, shown, 11, Outcome::recorded);
         expect_call(f, ready, shown, 12, Outcome::replayed);
         EXPECT_THAT(cache.readable("frame"), HasSubstr("without its semaphores"));

@@ -1,5 +1,5 @@
-// Two devices in one process, and two contexts on one device: each function works on its own device, and the caller's
-// context stays current.
+// Tests two devices in one process, and two contexts on one device: each function works on its own device, and the
+// caller's context stays current.
 #include <array>
 #include <cstdlib>
 #include <filesystem>

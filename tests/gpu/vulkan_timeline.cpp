@@ -26,7 +26,8 @@ Result<void> check(const char* call, VkResult result)
 
 class Instance {
 public:
-    /// Fails with not_found when the library is missing, has no entry point, or makes no instance.
+    /// Opens Vulkan's library and makes an instance. Fails with not_found when the library is missing, has no entry
+    /// point, or makes no instance.
     [[nodiscard]] static Result<std::shared_ptr<Instance>> open(const char* library)
     {
         void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL); // not closed, because drivers keep threads

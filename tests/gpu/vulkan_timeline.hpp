@@ -27,8 +27,8 @@ public:
 /// A logical device of one physical device.
 class Vulkan {
 public:
-    /// Opens the device that has this identity in CUDA, or the only one. Fails with not_found when there is no Vulkan
-    /// driver, no such device, or no vulkan/vulkan.h at build time; the message lists the attempts.
+    /// Opens the device with the identity `uuid`, which CUDA gives, or the only device. Fails with not_found when there
+    /// is no Vulkan driver, no such device, or no vulkan/vulkan.h at build time; the message lists the attempts.
     [[nodiscard]] static Result<std::shared_ptr<Vulkan>> open(const std::array<std::byte, 16>& uuid);
     Vulkan() = default;
     Vulkan(const Vulkan&) = delete;

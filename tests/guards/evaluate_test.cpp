@@ -223,7 +223,7 @@ TEST(Evaluate, FactsAreTheSameInOneListOrInAnotherOrInNone)
     EXPECT_TRUE(evaluate(parts, whole).empty());
     parts.facts[1].value = "b\t2\nc\t4";
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.c"));
-    parts.facts[1].value = "b\t2\nc"; // this is not a list, but an ordinary fact whose name looks like a list's
+    parts.facts[1].value = "b\t2\nc"; // not a list, but an ordinary fact whose name looks like the name of a list
     EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.b", "config.c", "config.z *"));
 }
 

@@ -99,7 +99,7 @@ TEST(Buckets, SizesAreRoundedUpWithinWhatASizeCanBe)
 
 TEST(Buckets, ThatWereHitAndWhatTheyAddedIsTold)
 {
-    const Calls calls = total(test::sample_profile()); // 3 times 17 padded to 32, once 5 padded to 16, once 17 unpadded
+    const Calls calls = total(test::sample_profile()); // 17 padded to 32 (3 calls), 5 padded to 16 (1), 17 unpadded (1)
     EXPECT_THAT(ran_with(calls, {"tokens", 0}), ElementsAre(testing::Pair(16, 1U), testing::Pair(32, 3U)));
     EXPECT_DOUBLE_EQ(padding_of(calls, {"tokens", 0}).asked, 3 * 17 + 5);
     EXPECT_DOUBLE_EQ(padding_of(calls, {"tokens", 0}).added, 3 * 15 + 11);

@@ -294,7 +294,7 @@ TEST_F(ExecutableTest, NothingIsLeakedWhenInstantiatingFails)
     fake->inject({"instantiate", 1, backends::FaultLength::once, {ErrorCode::out_of_memory, "injected"}});
     EXPECT_TRUE(failed_with(restore(bindings(1)), ErrorCode::out_of_memory));
     auto after = fake->live();
-    after.modules = before.modules; // the loaded image stays in the module cache, so it counts in both
+    after.modules = before.modules; // the module cache keeps the loaded image, so `modules` need not agree
     EXPECT_EQ(after, before);
 }
 

@@ -1,6 +1,5 @@
-// Promise F4: graphs that an attacker could write who can seal an entry. The decoder may refuse a graph. Otherwise it
-// is replayed on the fake driver: the replay must end with a typed error, or launch work that writes only the caller's
-// memory.
+// Promise F4: graphs of an attacker who can seal entries. The decoder may refuse a graph. Otherwise it is replayed on
+// the fake driver: the replay must end with a typed error, or launch work that writes only the caller's memory.
 #include <random>
 
 #include "expect_error.hpp"

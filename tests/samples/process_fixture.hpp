@@ -95,7 +95,7 @@ protected:
     }
 
     warmgraph::test::TempDir m_folder;
-    std::map<std::string, std::string> m_environment; ///< further variables for the runs after this is set
+    std::map<std::string, std::string> m_environment; ///< further environment variables for later runs
     bool m_compiles = false;                          ///< whether later runs compile, for comparing their times
     int m_runs = 0;
 };

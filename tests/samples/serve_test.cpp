@@ -1,5 +1,5 @@
-// Runs samples/serve on OpenCL. Two small functions take the place of a language model's; their states are described as
-// in PyTorch's entries.
+// Runs samples/serve on OpenCL with two small functions instead of a language model. Their states are described as in
+// PyTorch's entries.
 #include <array>
 #include <cstdio>
 #include <functional>

@@ -17,7 +17,7 @@ struct Step {
     std::string what; ///< "sync" or "rename"
     std::string path; ///< the file that is synced, or the new name
 };
-std::vector<Step>* s_steps = nullptr; // set while a test records the steps
+std::vector<Step>* s_steps = nullptr; // not null while a test records steps
 
 void note(const char* what, const char* path)
 {
@@ -33,7 +33,7 @@ std::string path_of(int file)
 
 } // namespace
 
-// The library's calls come here: a function of the program hides the C library's.
+// Replaces fsync of the C library: the library's calls come to this function of the test program.
 extern "C" int fsync(int file)
 {
     note("sync", path_of(file).c_str());
@@ -184,7 +184,7 @@ TEST_F(Commit, BeginsAgainWhereTheCacheIsDeletedMeanwhile)
     EXPECT_TRUE(fs::exists(m_root / "CACHEDIR.TAG"));
 }
 
-/// Otherwise a folder without the tag would appear, and no process may use such a folder.
+/// Writing must not make the folder again: it would have no tag, and no process may use a folder without a tag.
 TEST_F(Commit, OfCountersAndMissesDoesNotMakeACacheThatIsDeletedMeanwhile)
 {
     DeletedFiles files(m_root);

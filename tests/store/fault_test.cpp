@@ -1,5 +1,5 @@
-// One file operation fails, or all from a certain one on. The caller gets an error, and the cache stays usable and
-// clean.
+// One file operation fails, or this one and all later operations. The caller gets an error, and the cache stays usable
+// and clean.
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 

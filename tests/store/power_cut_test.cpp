@@ -289,7 +289,7 @@ private:
     {
         std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
                                         [](std::size_t) { return Torn::whole; }};
-        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // on ext4, a name may reach the disk first
+        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names reach the disk before bytes, as on ext4
             ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
         ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
         for (int i = 0; i < k_random_ways; ++i) { // tries random orders

@@ -38,14 +38,14 @@ template <class T>
                                        << to_string(code) << " with '" << text << "'";
 }
 
-/// The error's text; "" when there is no error.
+/// The text of the error; "" when there is no error.
 template <class T>
 [[nodiscard]] std::string message_of(const Result<T>& result)
 {
     return result ? std::string() : result.error().message;
 }
 
-/// Returns the value, or throws the error. For set-up without which a test cannot continue.
+/// Returns the value, or throws the error. It is for steps without which a test cannot continue.
 template <class T>
 T take(Result<T> result)
 {

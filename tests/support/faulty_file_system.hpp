@@ -186,7 +186,7 @@ public:
 protected:
     std::optional<Error> before(const char* operation, const Path& path) override
     {
-        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() decides about it
+        if (std::string_view{operation} == "write") return std::nullopt; // write_new_in() lets a write fail
         const auto failed = next(operation, path);
         return failed ? std::optional(failed->first) : std::nullopt;
     }

@@ -11,7 +11,7 @@
 
 namespace warmgraph::test {
 
-/// The exit status of a program in which memcheck found an error.
+/// A program ends with this status when memcheck has found an error.
 inline constexpr int k_memcheck_status = 86;
 
 /// The command that runs a program under memcheck; empty when compute-sanitizer is not installed. The tool uses CUPTI,

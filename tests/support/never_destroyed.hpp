@@ -1,4 +1,4 @@
-// Objects that a test abandons on purpose.
+// Makes objects that a test leaves alive on purpose.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Tests the reasons of misses. Real programs miss in their own processes, and then the command is asked for the reason.
+// Tests the reasons of misses. Real programs miss in their own processes; then the command must show the reason.
 #include "child_process.hpp"
 #include "command_fixture.hpp"
 #include "warmgraph/base/log.hpp"

@@ -85,7 +85,7 @@ def function_with_global(torch, options):
 
 
 def torchair(torch, options, compile=None):
-    """The example from TorchAir's documentation."""
+    """The example in TorchAir's documentation, as a case."""
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -862,7 +862,7 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
-IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # cases with another process before the cold one, which leaves its captures
+IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # cases that also have a first process, which leaves captures for the cold one
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
@@ -973,7 +973,7 @@ def process(name, folder, how):
 
 
 def compared(folder, one, other):
-    """Returns the largest difference, or the reason why they cannot be compared."""
+    """Compares two results. Returns the largest difference, or the reason why the results cannot be compared."""
     import torch
 
     a, b = torch.load(folder / f"{one}.pt"), torch.load(folder / f"{other}.pt")

@@ -75,7 +75,7 @@ def captured_by_helper(torch, graph):
 
 
 def helper(torch):
-    """A program with its own context manager around PyTorch's, and with a function for the work."""
+    """A program that wraps PyTorch's context manager in its own one, and does the work in a function."""
     weight, x = torch.randn(32, 32, device="cuda"), torch.randn(32, 32, device="cuda")
 
     def work(y):
@@ -149,7 +149,7 @@ def dropout(torch):
 
 
 def graphed_callables(torch):
-    """A program that lets PyTorch capture forward and backward; the capturing code is PyTorch's."""
+    """A program that lets PyTorch's own code capture forward and backward."""
     net, x = torch.nn.Linear(16, 16).cuda(), torch.randn(4, 16, device="cuda")
     with torch.enable_grad():
         graphed = torch.cuda.make_graphed_callables(net, (x,))
@@ -158,7 +158,7 @@ def graphed_callables(torch):
 
 
 def reduce_overhead(torch):
-    """A program that lets Inductor capture; the capturing code is Inductor's."""
+    """A program that lets Inductor's own code capture."""
     net, x = torch.nn.Linear(16, 16).cuda(), torch.randn(4, 16, device="cuda")
     compiled, result = torch.compile(net, mode="reduce-overhead"), torch.empty(4, 16, device="cuda")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The kinds of arrays that a function may be called with."""
+"""The kinds of arrays that are allowed as arguments of a function."""
 from __future__ import annotations
 
 import sys
@@ -41,7 +41,7 @@ class DeviceArgument:
 
 
 class HostArgument:
-    """A NumPy array: copied to the device before the call and, if the function may write it, back after the call."""
+    """A NumPy array. It is copied to the device before the call, and copied back after the call if the function may write it."""
 
     is_host = True
 
@@ -72,7 +72,8 @@ def argument_of(value: Any) -> ArrayArgument | None:
 
 
 def expect_apart(arrays: list[tuple[str, Any]]) -> None:
-    """Raises for host arrays that overlap: each has its own copy on the device, so copying one back would overwrite the other's results."""
+    """Raises for host arrays that overlap: each array has its own copy on the device, so copying one array back would overwrite the results
+    of the other."""
     ranges = sorted((*_bytes_of(array), at) for at, (_, array) in enumerate(arrays) if array.size)
     before: list[tuple[int, int, int]] = []  # the earlier arrays that end after the start of this array
     for first, end, at in ranges:
@@ -86,7 +87,7 @@ def expect_apart(arrays: list[tuple[str, Any]]) -> None:
 
 
 def _bytes_of(array: Any) -> tuple[int, int]:
-    """The begin and end of an array's memory."""
+    """The start and the end of an array's memory."""
     first = end = int(array.ctypes.data)
     for size, stride in zip(array.shape, array.strides):
         if stride < 0:
@@ -118,7 +119,7 @@ def _dlpack(value: Any) -> ArrayArgument | None:
     if type(value).__module__ == "numpy":  # NumPy's numbers (numpy.float32(1)) have __dlpack__, too, but are not arrays
         return None
     kind = int(value.__dlpack_device__()[0])
-    if kind == 1:  # host memory
+    if kind == 1:  # the number of host memory in DLPack
         import numpy
 
         return HostArgument(numpy.from_dlpack(value))

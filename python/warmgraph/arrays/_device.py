@@ -1,4 +1,5 @@
-"""Devices, arrays in their memory, programs and streams. One file, because a device makes arrays and an array has its device."""
+"""Devices, arrays in their memory, programs and streams. They are in one file, because a device makes arrays, and an array refers to its
+device."""
 from __future__ import annotations
 
 import collections
@@ -64,22 +65,22 @@ class Device(Handle):
         library().wg_prepare_recording(self.pointer)
 
     def warm_up(self) -> None:
-        """Starts in the background the work that this process's first restore would wait for."""
+        """Starts the work that this process's first restore would wait for, in the background."""
         library().wg_device_warm_up(self.pointer)
 
     def program(self, name: str, source: str, options: str = "") -> Program:
-        """Kernel source with build options. It is compiled when a kernel is first launched from it."""
+        """Makes a program from kernel source and build options. It is compiled when a kernel is first launched from it."""
         return Program(self, name, source, options)
 
     def empty(self, shape: Sequence[int] | int, dtype: Any) -> Array:
-        """Memory with undefined contents."""
+        """Allocates an array with undefined contents."""
         self._expect_no_run("Device.empty")
         wanted = Tensor(shape, dtype)
         buffer = self._allocate(wanted.nbytes)
         return Array(self, buffer, (buffer.base, buffer.offset), wanted.shape, wanted.dtype)
 
     def array(self, host: Any, dtype: Any = None) -> Array:
-        """A copy of a NumPy array, or of a value that NumPy can convert to an array."""
+        """Copies a NumPy array, or a value that NumPy can convert to an array, to the device."""
         import numpy
 
         values = numpy.asarray(host)
@@ -100,7 +101,8 @@ class Device(Handle):
         return result
 
     def view(self, foreign: Any) -> Array:
-        """Another library's memory on this device, through `__cuda_array_interface__` or DLPack, without a copy. The array keeps it alive."""
+        """Returns an Array of another library's memory on this device, found through `__cuda_array_interface__` or DLPack. Nothing is
+        copied. The Array keeps the memory alive."""
         found = _foreign_arrays.foreign_of(foreign)
         if not self.id.startswith("cuda:") or found.device not in (_foreign_arrays.CUDA, _foreign_arrays.CUDA_HOST, _foreign_arrays.CUDA_MANAGED):
             raise errors.InvalidArgument(f"memory of a {type(foreign).__name__} (DLPack device {found.device}) cannot be viewed on {self.id}: "
@@ -159,9 +161,10 @@ def stream_view(device: Device, native: int) -> int:
 
 
 class Array:
-    """Elements in device memory. `strides` are in elements. Views (`array[2:5]`) share its memory.
+    """Elements in device memory. `strides` are in elements. Views (`array[2:5]`) share the array's memory.
 
-    Inside a captured function it stands for that memory at any address; reading or writing it from the host there raises NotRecordable.
+    Inside a captured function, an Array stands for its memory at any address; reading or writing it there from the host raises
+    NotRecordable.
     """
 
     def __init__(self, device: Device, owner: Buffer | None, address: tuple[int, int], shape: Sequence[int], dtype: str,
@@ -235,7 +238,7 @@ class Array:
         return view
 
     def reshape(self, *shape: Any) -> Array:
-        """The same elements in another shape; one size may be -1. Raises InvalidArgument when they are not contiguous."""
+        """Returns the same elements in another shape; one size may be -1. Raises InvalidArgument when the elements are not contiguous."""
         sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) == 1 and known:
@@ -248,7 +251,7 @@ class Array:
         return view
 
     def numpy(self) -> Any:
-        """A copy on the host, after all work in the device's default stream."""
+        """Returns a copy on the host. Waits for all work in the device's default stream first."""
         import numpy
 
         self.device._expect_no_run("Array.numpy")
@@ -298,7 +301,7 @@ class Local:
 
 
 class Program(Handle):
-    """Kernel source; `launch` enqueues one of its kernels."""
+    """The source of kernels. `launch` enqueues one of the kernels."""
 
     _what = "program"
 

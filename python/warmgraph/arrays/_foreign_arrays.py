@@ -1,4 +1,4 @@
-"""Other libraries' memory on a device: `__cuda_array_interface__` (version 2 and 3) and DLPack (version 0 and 1)."""
+"""Reads other libraries' memory on a device through `__cuda_array_interface__` (version 2 and 3) or DLPack (version 0 and 1)."""
 from __future__ import annotations
 
 import ctypes
@@ -52,7 +52,7 @@ def of_cuda_array_interface(value: Any) -> ForeignArray:
 
 
 def of_dlpack(value: Any) -> ForeignArray:
-    """Reads the capsule without consuming it: its owner frees it when it is garbage."""
+    """Reads a DLPack capsule without consuming it. The capsule frees its memory itself when it is garbage."""
     capsule = value.__dlpack__()
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

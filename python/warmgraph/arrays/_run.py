@@ -15,7 +15,7 @@ from warmgraph.core.binding._library import library
 
 
 class Run:
-    """One run of a function: uncached (without a recorder), or through the library's recorder, which gives the addresses."""
+    """One run of a function. It is either uncached (without a recorder), or made by the library's recorder, which gives the addresses."""
 
     def __init__(self, name: str, device: Device, recorder: int | None, regions: Sequence[tuple[str, Array]],
                  is_first: bool = True) -> None:
@@ -24,8 +24,8 @@ class Run:
         self._regions = list(regions)
         self._names = {id(array): name for name, array in regions}
         self._count = 0
-        # If the body uses regions: the run is a capture when the regions' memory is not the caller's. Else every run after the first is a
-        # capture.
+        # Whether the run is a capture. If the body uses regions, the run is a capture when they are not in the caller's memory; if not,
+        # every run after the first one is a capture.
         self.is_capture = recorder is not None and (self._is_elsewhere() if regions else not is_first)
 
     def __enter__(self) -> Run:

@@ -81,7 +81,7 @@ class ArrayVariant:
 
 @dataclasses.dataclass
 class ArrayCall:
-    """One call and its state."""
+    """One call of a function on arrays, with its state."""
 
     wrapped: CallReader
     bound: dict[str, Any]
@@ -176,7 +176,8 @@ class StagingArrays:
 
 
 def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """A copy of lists, tuples, dicts and data classes with the arrays from `replace`; the same object when nothing in it changes."""
+    """A copy of lists, tuples, dicts and data classes in which `replace` has replaced arrays. Returns the same object when nothing in it
+    changes."""
     given = replace(value)
     if given is not value:
         return given

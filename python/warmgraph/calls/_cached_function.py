@@ -1,4 +1,4 @@
-"""cache_compile: a Python function that enqueues work, recorded once and replayed in every later process."""
+"""Implements cache_compile: a Python function that enqueues work is recorded once, and replayed in every later process."""
 from __future__ import annotations
 
 import copy
@@ -68,22 +68,22 @@ class FunctionState:
         self.refused: set[str] = set()  # reasons that were already logged
         self.last_refusal = ""
         self.runs_as_it_is: dict[str, _refusals.Refusal] = {}  # refused calls, by the reason of the refusal
-        self.refused_report: Report | None = None  # the report of the last refused call, until another call is recorded or replayed
-        self.signature: inspect.Signature | None = None  # a method's signature, without its object
+        self.refused_report: Report | None = None  # the report of the last refused call; None after a call that was recorded or replayed
+        self.signature: inspect.Signature | None = None  # the signature of a method, without the parameter of its object
         self.frozen: dict[int, Any] = {}  # objects with frozen weights, by their id
         self.torchs: Any = None  # a torch.TorchFunction after the first call with PyTorch's tensors
-        self.given_up: dict[int, Any] = {}  # a RefusedCalls (torch/replay/_refused_calls.py) for an object whose calls are always refused, by its id
+        self.given_up: dict[int, Any] = {}  # by an object's id: a RefusedCalls (torch/replay/_refused_calls.py), if all its calls are refused
         self.steady = self.known.later  # a shortcut to `known.later`, because every call looks there first
 
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
-    """(Python function, defaults, keyword-only defaults), matching the signature."""
+    """Returns (Python function, defaults, keyword-only defaults), which match the signature."""
     code = _reached_code.function_of(func) or func
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
 class BoundArguments(Dict[str, Any]):
-    """Arguments by name, with defaults. The first `positional` were given by position, `names` by name."""
+    """A call's arguments by name, with defaults. The caller gave the first `positional` ones by position, and those in `names` by name."""
 
     positional: int
     names: frozenset[str]
@@ -92,8 +92,8 @@ class BoundArguments(Dict[str, Any]):
 class CachedFunction:
     """A function with a cache. Its first call loads or records, later calls replay.
 
-    As a class attribute it binds to objects like a function; objects share entries and loaded graphs. A copied or unpickled bound
-    wrapper is unbound: wrap the copy's method.
+    If it is an attribute of a class, it binds to objects like a method; the objects share entries and loaded graphs. A copied or unpickled
+    bound wrapper is unbound: wrap the copy's method.
     """
 
     def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "", module: Any = None) -> None:
@@ -191,7 +191,7 @@ class CachedFunction:
         return given
 
     def _sign(self) -> None:
-        """Reads the signature; for a module, its forward's."""
+        """Reads the signature of the function; for a module, the signature of its forward."""
         signed = self._signed()
         try:
             self._signature, self._defaults = inspect.signature(signed), _defaults_of(signed)
@@ -293,7 +293,7 @@ class CachedFunction:
         self._shared.last_refusal = text = str(why)
         self._shared.refused.add(text)  # the library has logged this reason already
         _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
-        # A counter has another value at each call. Without this, each value would be tried and refused.
+        # A counter has another value at each call. Without the following, the function would be tried and refused again for each value.
         if not isinstance(why, SideEffect) or why.change.was is None or why.change.now is None:
             return
         with self._shared.lock:
@@ -322,7 +322,7 @@ class CachedFunction:
         return any(leaf.is_host for _, leaf in call.found.arguments)
 
     def _result(self, call: ArrayCall) -> Any:
-        """The declared structure with this call's arrays; NumPy arrays if an argument was one."""
+        """The declared result with this call's arrays. They are NumPy arrays if an argument was a NumPy array."""
         outputs, hosted = iter(call.outputs), self._is_hosted(call)
         for path, leaf in call.found.arguments:
             leaf.done(call.values[call.names[path]])
@@ -336,7 +336,7 @@ class CachedFunction:
         return rebuilt(call.result, filled)
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
-        """Runs a function that cannot be recorded uncached, on the caller's memory."""
+        """Runs a function that cannot be recorded. It runs uncached, on the caller's memory."""
         if self.policy == "require_hit":
             raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
         if why not in self._shared.refused:
@@ -434,26 +434,26 @@ class CachedFunction:
 
     @property
     def policy(self) -> str:
-        """Config.policy, by default $WARMGRAPH_POLICY."""
+        """The value of Config.policy, or of $WARMGRAPH_POLICY by default."""
         given = self.options.config.policy
         return given if given != "default" else os.environ.get("WARMGRAPH_POLICY") or "read_write"
 
     @property
     def cache_dir(self) -> str:
-        """The folder of its cache."""
+        """The folder of this function's cache."""
         return pool_of(self._where()).caches[0].directory
 
     def report(self) -> Any:
-        """The report of its latest variant, or of the last refused call; None before the first call."""
+        """The report of this function's latest variant, or of the last refused call. None before the first call."""
         if self._shared.refused_report is not None:
             return self._shared.refused_report
         last = self._shared.known.last
         return last.function.report() if last is not None else None
 
     def freeze_weights(self) -> None:
-        """For a function of PyTorch's: promises that the tensors and plain values in its object, closures and globals are not replaced, so that later
-        calls check only their arguments. Weights may be written in place. Their memory is kept until reset(), which ends this, too. Replacing
-        a weight in between has no effect."""
+        """For a function on PyTorch tensors: promises that the tensors and plain values in its object, closures and globals are not
+        replaced, so that later calls check only their arguments. Weights may be written in place. Their memory is kept until reset(),
+        which ends this, too. Replacing a weight in between has no effect."""
         owner = getattr(self._function, "__self__", None)
         with self._shared.lock:
             self._shared.frozen[id(owner)] = owner
@@ -517,8 +517,8 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
                   scalars: Mapping[str, Scalar] = types.MappingProxyType({}), read_only: Iterable[str] = (),
                   compile: bool | dict[str, Any] | None = None, borrow: bool = False, pair: bool = False, **unknown: Any) -> Any:
     """Wraps a function, a bound method, or a torch.nn.Module, also as a decorator. A module is called as usual (`module(*args)`) and has
-    the name of its class. Wrapping reads and opens nothing: the first call does. For a function of PyTorch's, the graphs that an earlier process
-    needed are restored in the background once CUDA runs (Config.preload).
+    the name of its class. Wrapping reads and opens nothing: the first call does. For a function on PyTorch tensors, the graphs that an
+    earlier process needed are restored in the background once CUDA runs (Config.preload).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
@@ -561,7 +561,7 @@ def cache_compile(func: Callable[..., Any] | None = None, *, config: Config | No
 
 
 def _check_pair(options: dict[str, Any]) -> None:
-    """Raises InvalidArgument for options that a pair cannot have: it is captured eagerly, on its own memory."""
+    """Raises InvalidArgument for options that a pair cannot have: a pair is captured eagerly, on its own memory."""
     pair = options["pair"]
     if not isinstance(pair, bool):
         raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")

@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 
 
 class KnownCalls:
-    """Use from one thread at a time, except put_first()."""
+    """Remembered calls. Use this from one thread at a time, except put_first()."""
 
     def __init__(self) -> None:
         self.variants: collections.OrderedDict[Key, Any] = collections.OrderedDict()  # loaded graphs, the last used at the end

@@ -1,4 +1,4 @@
-"""Names in the library and in the cache folder."""
+"""Makes names for the library and for the cache folder."""
 from __future__ import annotations
 
 import collections

@@ -1,4 +1,5 @@
-"""Calls that run uncached because they cannot be recorded: counted by reason, stored beside the function's misses, and logged at the process's end."""
+"""Counts the calls that run uncached because they cannot be recorded, by reason. The counts are stored beside the function's misses, and
+logged at the end of the process."""
 from __future__ import annotations
 
 import atexit
@@ -83,7 +84,8 @@ class Refusal:
 
 
 def note(wrapped: RefusingFunction, why: str, device: Callable[[], Device], name: str | None = None, is_counted: bool = False) -> None:
-    """Notes that a call ran uncached. device: returns the library's device for writing. is_counted: the library counted the call, but not its text."""
+    """Notes that a call ran uncached. device: returns the library's device for writing. is_counted: whether the library has already counted
+    the call (but without the reason's text)."""
     shared = wrapped._shared
     refused = shared.runs_as_it_is.get(why)
     if refused is None:

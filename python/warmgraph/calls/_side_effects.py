@@ -36,7 +36,8 @@ class ChangeHistory:
         self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: the first value, and the number of changes
 
     def is_again(self, owner: Any, change: ValueChange) -> bool:
-        """True for a counter, or a value that is set back before each call. An object at the address of a deleted one may be taken for it."""
+        """Whether the fact is a counter, or a value that is set back before each call. If an object was deleted, a new object at its
+        address may be mistaken for it."""
         if len(self._seen) > _MOST_PATHS:
             self._seen.clear()
         key = id(owner), change.path

@@ -31,11 +31,11 @@ class Tests:
         return self._into(len(keys), _c.wg_test_named, register, object=keys)
 
     def attributes(self, register: int) -> int:
-        """The register of an object's own attributes."""
+        """Returns the register that gets an object's own attributes."""
         return self._into(1, _c.wg_test_attributes, register)
 
     def answer(self, function: Callable[..., Any], *argument: Any) -> int:
-        """The register of a function's result; the function takes one argument at most."""
+        """Returns the register that gets the result of a function. The function takes one argument at most."""
         return self._into(1, _c.wg_test_call, object=function, other=argument[0] if argument else _MISSING)
 
     def kind(self, register: int, kind: type) -> None:
@@ -109,7 +109,7 @@ class AddressesMoved(Exception):
 
 
 class Weight(NamedTuple):
-    """A tensor that keeps its address."""
+    """A tensor that later calls expect at the same address."""
 
     tensor: Any
     can_be_lazy: bool
@@ -121,7 +121,7 @@ class Input(NamedTuple):
     """A tensor among the arguments."""
 
     register: int
-    tensor: Any  # an example with the same layout
+    tensor: Any  # an example of the tensor, with the required layout
     extent: int  # size in bytes
     alignment: int
     place: int | None  # index of the tensor's address in the launch arguments; None: it is not launched with
@@ -152,7 +152,7 @@ class Launch(NamedTuple):
 
 
 class StateChecks(NamedTuple):
-    """The checks besides those of the arguments."""
+    """The checks of a call, except those of its arguments."""
 
     always: _native_snapshots.Snapshot
     is_frozen: ctypes.c_int32  # if not 0, the members below are not checked

@@ -19,7 +19,7 @@ class Item:
 
 
 class Code(Protocol):
-    """The code that may run (_reached_code.ReachedCode)."""
+    """The code that a call may run (see _reached_code.ReachedCode)."""
 
     def items(self) -> list[Item]: ...
     def is_current(self) -> bool: ...

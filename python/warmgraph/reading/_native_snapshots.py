@@ -44,7 +44,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 
 @functools.cache
 def _native() -> Any:
-    """The library's functions, called while holding Python's global lock."""
+    """The library, whose functions are called while holding Python's global lock."""
     held = library().with_lock()
     for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_steady_call_create"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
@@ -166,9 +166,8 @@ class _Api(ctypes.Structure):
 
 @functools.cache
 def exchange_of(kind: type) -> int | None:
-    """The address of the function that gives the address of a tensor of this class, from DLPack's exchange table (`__dlpack_c_exchange_api__`, DLPack
-    1.2).
-    None when the class has no table of version 1."""
+    """The address of the C function that describes a tensor of this class, from DLPack's exchange table (`__dlpack_c_exchange_api__`,
+    DLPack 1.2). None when the class has no table of version 1."""
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
     if capsule is None or not is_possible():
         return None
@@ -186,7 +185,7 @@ def exchange_of(kind: type) -> int | None:
 
 
 class Tensors:
-    """The current state of tensors of one framework. The caller keeps the tensors alive."""
+    """The state that tensors of one framework have now. The caller keeps the tensors alive."""
 
     def __init__(self, exchange: int, tensors: Sequence[Any]) -> None:
         """Makes `looks`, an array of wg_tensor_look with the tensors' descriptions and addresses."""

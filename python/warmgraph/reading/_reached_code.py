@@ -80,7 +80,7 @@ class ReachedCode:
     def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
                  functions: Iterable[types.FunctionType] = ()) -> None:
         self.functions: list[types.FunctionType] = []  # the user's own functions; a library's functions count only by their digest
-        self.globals: list[list[str]] = []  # the names of each function
+        self.globals: list[list[str]] = []  # for each function, the names of the globals that it uses
         self.names: set[str] = set()  # attribute names that occur in any of the functions
         self.modules: list[types.ModuleType] = []  # the user's own modules that functions import
         self._function = function
@@ -206,7 +206,7 @@ class ReachedCode:
 
     @property
     def attributes(self) -> set[str]:
-        """The attributes that code names, without Python's own."""
+        """The attribute names that the code uses, without Python's own names."""
         return self.names - _OF_PYTHON
 
     @property
@@ -220,7 +220,8 @@ class ReachedCode:
         return self._function
 
     def is_library(self, module: str | None, file: str | None) -> bool:
-        """Whether it is not the user's own code: the standard library, installed packages (except the function's own package), and this package."""
+        """Whether code is not the user's own. It belongs to the standard library, to an installed package (except the function's own
+        package), or to this package."""
         package = (module or "").split(".")[0]
         if package == self._package:
             return False

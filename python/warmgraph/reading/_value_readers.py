@@ -203,8 +203,8 @@ def _read_plain(walker: Walker, path: str, value: Any) -> bool:
 
 
 def read_rest(walker: Walker, path: str, value: Any) -> None:
-    """Reads the attributes of an object: a data class's fields, the attributes that code names, and all attributes if the methods are a
-    library's: these methods are not read and may use any attribute."""
+    """Reads the attributes of an object: a data class's fields, the attributes that code names, and all attributes if a library defines the
+    class: the methods of such a class are not read, and may use any attribute."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return

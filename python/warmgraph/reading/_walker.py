@@ -31,14 +31,15 @@ class Readers:
         self.of_process: list[Callable[[type, str, Any], bool]] = list(base.of_process) if base is not None else []
         self.unwatched: set[type] = {object}  # classes that never change
         self._by_type: dict[int, ReadersOfType] = {}  # the key is the id, because a class may not be hashable
-        self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # returns the object to read instead of `owner`
+        self.begin_surroundings: Callable[[Walker, Any], Any] = lambda walker, owner: owner  # returns the object to read for `owner`
 
     def reads(self, *kinds: type) -> Callable[[_R], _R]:
         """Registers a reader of values that hold other values, possibly also themselves."""
         return self._registering(self.nested, 0, kinds)
 
     def reads_single(self, *kinds: type) -> Callable[[_R], _R]:
-        """Registers a reader of values without further values to read, or of values that occur only once. Readers of object come last."""
+        """Registers a reader of values without further values to read, or of values that occur only once. Readers for `object` are tried
+        last."""
         return self._registering(self.single, len(self.single) if kinds == (object,) else 0, kinds)
 
     def of(self, value: Any) -> ReadersOfType:
@@ -111,7 +112,7 @@ class Walker:
         self.reached, self.readers, self.is_tolerant, self.known = reached, readers, is_tolerant, known
         self.found = WalkResult(reached)
         self.names: set[str] = reached.attributes
-        self.classes: dict[type, bool] = {}  # true: code may make objects of it
+        self.classes: dict[type, bool] = {}  # by class: whether code may make objects of it
         self.functions: dict[int, types.FunctionType] = {}
         self.places: list[Any] = []
         self.objects: dict[str, Any] = {}
@@ -124,7 +125,7 @@ class Walker:
         self.is_around = False  # true while the walk reads the surroundings of the call, false for its arguments
         self.parts: list[Any] = []  # parts of `known` that must live as long as this walk
         self.taken: list[tuple[int, Any]] = []  # (index of the part's first place, the part) for each part of `known` that was used
-        self.around: Any = None  # the code that other functions with this code object share; lives as long as this walk
+        self.around: Any = None  # code that other functions with the same code object share; kept alive as long as this walk
         self.stored: dict[type, list[tuple[str, Any]]] = {}
         self.known_classes: dict[int, _stored_attributes.StoredAttributes] = {}  # by the class's id: its attributes when this walk found it first
         self.values_of_classes: dict[type, dict[str, Any]] = {}
@@ -279,7 +280,7 @@ class Walker:
         self.found.facts[path] = _plain_values.shortened(text, longest)
 
     def root(self, name: str, of: Any) -> str:
-        """A path for an object's root that no other object has: two functions with one name get two paths."""
+        """A path that only this object has. For example, two functions with the same name get two paths."""
         path, count = name, 1
         while self._roots.setdefault(path, id(of)) != id(of):
             count += 1
@@ -326,7 +327,7 @@ class Walker:
     def is_library_module(self, module: types.ModuleType) -> bool:
         return bool(self.reached.is_library(module.__name__, getattr(module, "__file__", None)))
 
-    # --- Objects that are checked before a later call, if the readers watch
+    # --- Objects that are checked before a later call, if the readers watch them
 
     def watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
         if self.readers.is_watching:

@@ -13,7 +13,7 @@ from warmgraph.torch.replay import _preload
 
 
 def register() -> None:
-    """Called once, when this half is imported."""
+    """Registers the half. Called once, when this half is imported."""
     _current_run.tracing.append(torch.compiler.is_compiling)
     _frameworks.register(_frameworks.Framework(
         is_call=_call_reader.is_torch_call,

@@ -24,8 +24,8 @@ Handles<_nvrtcProgram>& programs()
     return all;
 }
 
-/// The architecture that an option names ("--gpu-architecture=sm_90" or "-arch=sm_90a"). If no option does, it is the
-/// device's.
+/// The architecture that an option names ("--gpu-architecture=sm_90" or "-arch=sm_90a"). If no option names one, this
+/// is the architecture of the device.
 int architecture_of(int count, const char* const* options)
 {
     int architecture = k_architecture;

@@ -1,4 +1,4 @@
-// The fake's programs: one declaration per line.
+// The programs of the fake driver. Each line has one declaration:
 //
 // kernel add_scalar(memory x, value amount, value n)     one of kernels.hpp, with exactly its arguments
 // variable tables = 1 2 3                                i32 elements, a __device__ variable

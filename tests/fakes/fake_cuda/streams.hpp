@@ -24,7 +24,7 @@ struct CaptureState {
 [[nodiscard]] bool is_event(CUevent event);
 [[nodiscard]] bool is_capturing(CUstream stream);
 
-/// Runs the work at once, or makes it a node of the stream's capture.
+/// Runs the work at once. If the stream captures, makes the work a node of the captured graph instead.
 [[nodiscard]] CUresult enqueue(CUstream stream, Work work);
 
 } // namespace fake_cuda

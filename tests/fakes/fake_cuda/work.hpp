@@ -19,8 +19,8 @@ struct KernelWork {
     std::array<unsigned, 3> grid{}, block{};
     unsigned shared = 0;
     bool is_packed = false;                                       ///< whether the launch had its arguments in `extra`
-    std::vector<std::byte> buffer;                                ///< that buffer, with each argument at its offset
-    std::map<std::uint32_t, CUlaunchAttributeValue> attributes{}; // by CUlaunchAttributeID
+    std::vector<std::byte> buffer;                                ///< this buffer, with each argument at its offset
+    std::map<std::uint32_t, CUlaunchAttributeValue> attributes{}; // the launch attributes by their CUlaunchAttributeID
 };
 
 struct CopyWork {

@@ -148,7 +148,7 @@ CUtexObject make_texture(float start, float step)
     native.check(native.driver().cuMemcpy(resource.res.linear.devPtr, reinterpret_cast<CUdeviceptr>(contents.data()),
                                           k_count * 4),
                  "cuMemcpy");
-    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // because readers do not wait
+    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // readers do not wait for it
     const CUDA_TEXTURE_DESC how{};
     CUtexObject made = 0;
     native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&made, &resource, &how, nullptr),

@@ -87,7 +87,7 @@ void put(const Region& region, float value, std::uint32_t bits, std::byte* to)
 {
     const auto store = [to](auto number) { std::memcpy(to, &number, sizeof number); };
     if (region.reading == Reading::e4m3)
-        return store(static_cast<std::uint8_t>(bits & 0xBFU)); // the cleared bit makes it less than 2 and not a NaN
+        return store(static_cast<std::uint8_t>(bits & 0xBFU)); // a float below 2, and not a NaN
     switch (region.dtype) {
     case DType::f64: return store(static_cast<double>(value));
     case DType::f32: return store(value);

@@ -1,6 +1,6 @@
-"""A compiled transformer block, captured twice by torch.cuda.CUDAGraph with weights, inputs and memory pool at other addresses.
+"""Captures a compiled transformer block twice by torch.cuda.CUDAGraph, with weights, inputs and memory pool at other addresses.
 
-Used by adopt_torch_graph.py. This file does not use warmgraph.
+adopt_torch_graph.py uses this file, which does not use warmgraph.
 """
 import dataclasses
 import os

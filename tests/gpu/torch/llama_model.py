@@ -1,6 +1,6 @@
-"""A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool at other addresses.
+"""Compiles a decode step of a Llama-style model, and captures it twice, with weights, caches, inputs and memory pool at other addresses.
 
-Used by llama_step.py and bench/torch_peers.py. This file does not use warmgraph.
+llama_step.py and bench/torch_peers.py use this file, which does not use warmgraph.
 """
 import dataclasses
 

@@ -155,7 +155,7 @@ def captured_twice(seconds, shape):
 
 
 def captured(seconds, name, model, step, inputs, outputs):
-    """Captures a Step. Adds the free blocks of the allocator before and after the capture."""
+    """Captures a Step, and stores in it the allocator's free blocks from before and after the capture."""
     import torch
 
     import llama_model
@@ -415,7 +415,7 @@ def wrong_tokens(data, expected):
 
 
 def wrong_cache(library, buffer, region, position, before, expected):
-    """Compares a cache: the rows of this step must be equal to PyTorch's, and all other rows must be unchanged."""
+    """Compares a cache: the rows that this step wrote must be equal to the rows that PyTorch wrote, and all other rows must be unchanged."""
     data, rows, places = downloaded(library, buffer, region["bytes"]), bytearray(), row_places(region, position)
     for offset, size in places:
         rows += data[offset:offset + size]

@@ -28,7 +28,7 @@ class DeviceMemory:
 
     @staticmethod
     def _bus_id():
-        """The bus id of CUDA's device 0. CUDA_VISIBLE_DEVICES changes CUDA's numbering, but not NVML's."""
+        """The bus id of CUDA's device 0. CUDA_VISIBLE_DEVICES changes the numbers that CUDA gives to devices, but not those of NVML."""
         cuda, text, device = c.CDLL("libcuda.so.1"), c.create_string_buffer(32), c.c_int()
         for status in (cuda.cuInit(0), cuda.cuDeviceGet(c.byref(device), 0), cuda.cuDeviceGetPCIBusId(text, 32, device)):
             if status != 0:

@@ -33,7 +33,7 @@ class Work:
     """A function of tensors that can be moved. It has inputs, tensors that live across its calls, and a step."""
 
     def __init__(self, torch, inputs, states, step, more_generators=()):
-        """`states`: (name, tensor, whether it is written). `step()` uses these tensors and returns its results."""
+        """`states`: (name, tensor, whether the tensor is written). `step()` uses these tensors and returns its results."""
         self.torch, self.step, self.turn = torch, step, 0
         self.generators = [generators.default(torch), *more_generators]
         self.abandoned = []  # (pointer, bytes) of the first storage of each tensor, which no capture uses
@@ -67,7 +67,7 @@ class Work:
         return leaves
 
     def declared(self):
-        """Returns (name, whether it is written) for each storage, in the order of the regions in operators.py."""
+        """Returns (name, whether the storage is written) for each storage, in the order of the regions in operators.py."""
         seen, result = set(), []
         for name, holder, is_written in self.holders:
             at = holder.untyped_storage().data_ptr()
@@ -169,7 +169,7 @@ def static_cache(torch, config, batch, length):
 
 
 def language_model(torch):
-    """A decode step of LlamaForCausalLM, after a prompt in its static cache."""
+    """Makes a decode step of LlamaForCausalLM, after a prompt in its static cache."""
     import inspect
 
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -376,7 +376,7 @@ def work(arguments):
 
 
 def asked(arguments, name):
-    """Returns the result of one model's process, even when it failed."""
+    """Runs the process of one model and returns its result, even when the process failed."""
     command = [sys.executable, __file__, arguments.library, "--work", name] + (["--strict"] if arguments.strict else []) + (["--cleared"] if arguments.cleared else [])
     try:
         done = subprocess.run(command, check=False, timeout=LIMIT_S, capture_output=True, text=True, errors="replace")

@@ -167,7 +167,7 @@ def array(kind, items):
 
 
 def memory_arg(name, pointer, size):
-    """An input, output or state of a call."""
+    """Makes the argument for an input, output or state of a call."""
     return Arg(name.encode(), 0, 0, Memory.at(pointer, size), None, None, 0, 0)
 
 

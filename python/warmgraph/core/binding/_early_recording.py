@@ -1,7 +1,7 @@
 """Keeps device code from the moment when PyTorch starts CUDA: a kernel that was loaded earlier cannot be recorded.
 
-`import warmgraph` only registers a hook in PyTorch, in either order of the two imports. CUPTI is loaded when CUDA starts, but
-not in a process whose policy records nothing.
+`import warmgraph` only registers a hook in PyTorch. PyTorch may be imported before or after. CUPTI is loaded when CUDA starts, but not in a
+process whose policy records nothing.
 """
 from __future__ import annotations
 

@@ -30,17 +30,18 @@ class Framework:
 
 
 def register(framework: Framework) -> None:
-    """Called by a half when it is imported."""
+    """Registers a half of the package. The half calls this when it is imported."""
     _registered.append(framework)
 
 
 def registered() -> Framework | None:
-    """The framework whose half is imported."""
+    """The framework whose half is already imported; None if no half is."""
     return _registered[0] if _registered else None
 
 
 def load() -> Framework | None:
-    """The framework that the program has imported. Raises the errors of importing its half."""
+    """The framework that the program has imported; imports its half first, and raises the errors of this import. None if there is no
+    framework."""
     for name, half in _HALVES.items():
         if not _registered and name in sys.modules:
             importlib.import_module(half)

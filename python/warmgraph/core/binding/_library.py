@@ -50,7 +50,7 @@ class Library:
             self._check(status, None, None)
 
     def with_lock(self) -> ctypes.PyDLL:
-        """The same functions, but a call keeps Python's global lock."""
+        """The C functions in a form in which a call keeps Python's global lock."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
 
     def made(self, name: str, *arguments: Any) -> int:
@@ -62,7 +62,7 @@ class Library:
         return handle.value
 
     def text(self, name: str, *arguments: Any) -> str:
-        """Calls a function that writes a text like snprintf, and returns the text."""
+        """Calls a function that writes a text into a buffer, in the way of snprintf, and returns the text."""
         function, length = getattr(self, name), ctypes.c_uint64(_LIKELY_TEXT)
         while True:
             buffer = ctypes.create_string_buffer(length.value + 1)

@@ -21,7 +21,7 @@ OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_valu
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """A number that is patched at every call: "i32", "u32", "i64", "u64", "f32" or "f64", and its range of values."""
+    """A number that is patched at every call. It has a type ("i32", "u32", "i64", "u64", "f32" or "f64") and a range of values."""
 
     dtype: str
     low: float | None = None
@@ -230,11 +230,11 @@ class Cache(Handle):
         return str(library().wg_cache_disabled_reason(self.pointer).decode())
 
     def summary(self) -> str:
-        """One line: hits, misses, time saved."""
+        """One line with the hits, the misses and the time that was saved."""
         return library().text("wg_cache_summary", self.pointer)
 
     def readable(self, function: str) -> str:
-        """The function's entries as text, like `warmgraph show`."""
+        """The function's entries as text, as `warmgraph show` prints them."""
         return library().text("wg_cache_readable", self.pointer, function.encode())
 
     def statistics(self) -> Statistics:

@@ -17,7 +17,7 @@ _lock = threading.RLock()
 
 @dataclasses.dataclass(frozen=True)
 class CacheLocation:
-    """The key of a pool: wrappers with equal keys share one."""
+    """The key of a pool. Wrappers with equal keys share one pool."""
 
     model: str
     cache_dir: str  # the absolute path

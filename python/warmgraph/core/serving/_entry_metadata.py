@@ -41,8 +41,8 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class State(Layout):
-    """Memory that lives across calls. `parts`: the tensors in it, by their names in PyTorch's state_dict(); tied weights are two names of one
-    range. Without parts it is one array with its own name."""
+    """Memory that lives across calls. `parts`: the tensors in it, by their names in PyTorch's state_dict(); tied weights are two names of
+    one range. A state without parts is one array, whose name is the state's."""
 
     is_read_only: bool = False
     is_zeroed: bool = False  # the function writes the state, so it begins with zeros

@@ -1,4 +1,4 @@
-"""Serves functions without their code: recordings from PyTorch run without PyTorch."""
+"""Serves functions without having their code. For example, recordings of PyTorch functions run without PyTorch."""
 from __future__ import annotations
 
 import dataclasses
@@ -50,7 +50,7 @@ class Server:
         return f"<warmgraph.Server of {self._pool.where.model} on {self.device.id}>"
 
     def function(self, name: str, entry: str = "") -> ServedFunction:
-        """A function by the name of its folder. `entry`: the first digits of an entry's digest; else each call finds an
+        """Returns a function, found by the name of its folder. `entry`: the first digits of an entry's digest; else each call finds an
         entry by its inputs. Raises NotFound when the function has no entry, and Stale when its entries are for another device or driver."""
         with self._lock:
             if (name, entry) not in self._functions:
@@ -104,7 +104,7 @@ class ServedFunction:
 
     @property
     def inputs(self) -> dict[str, Tensor]:
-        """The inputs by name. Raises InvalidArgument when the variants differ in them."""
+        """The inputs by name. Raises InvalidArgument when the variants have different inputs."""
         return _tensors(self._same("inputs"))
 
     @property

@@ -144,7 +144,8 @@ def _plain_bytes(state: State, parts: Sequence[tuple[Layout, Any, Array | None]]
 
 
 def _is_same(one: State, other: State) -> bool:
-    """Whether two functions mean the same memory: a common name at the same offset, and equal contents from the entries."""
+    """Whether the states of two functions are the same memory: they have a common name at the same offset, and equal contents in the
+    entries."""
     if one.nbytes != other.nbytes or one.contents != other.contents:
         return False
     places = {(part.name, part.offset) for part in one.names()}

@@ -152,7 +152,7 @@ class TorchFunction:
     # --- A call
 
     def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call that is like an earlier one, or OTHERWISE. owner: id of the wrapper's object."""
+        """Returns the result of the call if it is like an earlier call, else OTHERWISE. owner: the id of the wrapper's object."""
         known = self.steady.get(owner, [])
         with _moved_tensors.using:  # while tensors are moved away, no call is like an earlier one
             for one in list(known):
@@ -475,7 +475,7 @@ class TorchFunction:
             variant = self._adopted(wrapped, call, given, recording)
         except _recording.RecordNextTime as change:
             self._keeps_grad = False
-            if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # e.g. a cache that grows at each call
+            if self._in_a_row[wrapped._object] + 1 >= _refused_calls.FROM:  # such a call changes each time, e.g. because a cache grows
                 self._note(wrapped, str(change), None)
             else:
                 _log.info("'%s' is recorded at its next call: %s", given.name, change)

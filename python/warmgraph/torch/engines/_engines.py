@@ -34,7 +34,8 @@ _PATIENCE = 0.05  # seconds; a program that captures soon does not wait for prel
 
 
 class Graph:
-    """The result of capture_one: `replay()`, `reset()` and `pool()` like torch.cuda.CUDAGraph. Use it from one thread at a time.
+    """The graph that capture_one returns. It has `replay()`, `reset()` and `pool()` like torch.cuda.CUDAGraph. Use it from one thread at a
+    time.
 
     outcome: "replayed" (restored from the cache), "recorded", or "captured" (by PyTorch alone; `why` has the reason)."""
 
@@ -48,7 +49,7 @@ class Graph:
         return f"<warmgraph graph {self.key!r} ({self.outcome if self._launch is not None else 'reset'})>"
 
     def replay(self) -> None:
-        """Enqueues the work in the current stream, on the memory of capture_one."""
+        """Enqueues the graph's work in the current stream, on the memory that capture_one used."""
         launch = self._launch
         if launch is None:
             raise errors.InvalidArgument(f"the graph {self.key!r} was reset and is empty: capture_one restores it")

@@ -336,7 +336,7 @@ class _Proof(_recording.Recording):
     """A recording of a graph that the program captured itself."""
 
     def _judge(self, first: Any) -> None:
-        """No judge: the program's own graph is the reference, because its work never ran outside a graph."""
+        """Returns no judge: the program's own graph is the reference, because its work never ran outside a graph."""
 
     def settled(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: Any) -> tuple[str, str]:
         """Returns the outcome, and why the graph was refused."""

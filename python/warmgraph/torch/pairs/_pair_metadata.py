@@ -14,9 +14,9 @@ BACKWARD_OF = "torch.pair.of"  # a fact of a backward half: the recording's id, 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """recording: the id in both entries. results: how many of forward's outputs are the call's results; the others are saved for backward.
-    differentiable: indices of the results for which backward gets a gradient. used: inputs and states that backward reads. gradients: one for
-    each tensor of the call that requires grad; None: no gradient."""
+    """The data about a pair. recording: the id that both entries have. results: how many of forward's outputs are results of the call; the
+    others are saved for backward. differentiable: the indices of the results for which backward gets a gradient. used: the inputs and
+    states that backward reads. gradients: for each tensor of the call that requires grad, its gradient or None."""
 
     recording: int
     results: int

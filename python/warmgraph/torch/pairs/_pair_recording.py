@@ -81,7 +81,7 @@ class _Memory:
         return [*self.results, *self.saved, *self.given, *self.gradients]
 
     def like(self, made: Sequence[torch.Tensor]) -> _Memory:
-        """The same four lists with the tensors of `made`."""
+        """Makes a _Memory whose four lists have the same lengths, filled with the tensors of `made`."""
         rest = iter(made)
         return _Memory(*([next(rest) for _ in one] for one in (self.results, self.saved, self.given, self.gradients)))
 
@@ -139,7 +139,7 @@ class PairRecording(Recording):
     saver: Saver  # the saver of the first run
 
     def answer(self) -> Any:
-        """The call's own result, with the caller's autograd graph."""
+        """Runs the function and returns its result, which has the caller's autograd graph."""
         self._result = self._answered()
         return self._result
 
@@ -356,7 +356,8 @@ class PairRecording(Recording):
 
 
 class _GradientJudge:
-    """Checks that a captured backward gives the function's own gradients. Its kernels may add in a different order each time."""
+    """Checks that a captured backward gives the function's own gradients. The kernels of backward may add numbers in another order each
+    time."""
 
     def __init__(self, given: Sequence[_answers.ResultPair]) -> None:
         self._given = given
@@ -399,7 +400,7 @@ class _ShadowCaptures:
 
 
 def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs.Metadata) -> _entry.Declaration:
-    """The declaration of the backward half for a forward half. `given`: forward's declaration for the look-up."""
+    """Makes the declaration of the backward half from that of the forward half. `given`: forward's declaration for the look-up."""
     pair = _pair_metadata.description_of(forward)
     inputs = [_declarations.output_decl(one, 0) for one in (*pair.given(forward.outputs), *forward.outputs[pair.results:]) if _declarations.has_elements(one)]
     inputs += [one for one in given.inputs if one.name in pair.used]
@@ -463,7 +464,7 @@ def _pattern(output: Output, device: torch.device) -> torch.Tensor:
 
 
 class _NoHooks(torch.overrides.TorchFunctionMode):
-    """Refuses hooks on tensors that the function computes: backward calls them, but a replay would not."""
+    """Refuses hooks on tensors that the function computes: backward calls these hooks, but a replay would not."""
 
     _HOOKS = (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook, torch.Tensor.retain_grad)
 

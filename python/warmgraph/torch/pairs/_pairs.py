@@ -1,5 +1,5 @@
-"""Forward and backward of one function (`pair=True`): a call under gradients replays forward, and autograd calls backward. Tensors that forward
-saves for backward are in the pair's own memory, which the next forward overwrites."""
+"""Replays forward and backward of one function (`pair=True`): a call under gradients replays forward, and autograd calls backward. Tensors
+that forward saves for backward are in the pair's own memory, which the next forward overwrites."""
 from __future__ import annotations
 
 import dataclasses
@@ -111,8 +111,8 @@ class BoundPair(BoundCall):
         return results
 
     def backward(self, gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-        """Launches backward in the current stream, which autograd has set to forward's. `gradients`: one for each result; None stands for
-        zeros."""
+        """Launches backward in the current stream, which autograd has set to the stream of forward. `gradients`: one for each result; None
+        stands for zeros."""
         variant, arena = self.variant, self.variant.arena
         with _moved_tensors.using, arena.lock, torch.no_grad():
             arena.expect(self._generation)
@@ -182,7 +182,7 @@ class _Step(torch.autograd.Function):
 
 
 class PairFunction(TorchFunction):
-    """A function that is a pair under gradients, and otherwise like any other."""
+    """A function that is a pair under gradients. In other calls it is like any other function."""
 
     may_give_up = False  # a pair refuses calls depending on gradients, so a refused call does not predict the next one
 

@@ -1,4 +1,4 @@
-"""Reads a call on PyTorch's tensors: each tensor by path, and every plain value in arguments, modules and configurations."""
+"""Reads a call on PyTorch's tensors: finds each tensor by its path, and every plain value in arguments, modules and configurations."""
 from __future__ import annotations
 
 import dataclasses

@@ -58,7 +58,8 @@ def _is_always_library(package: str) -> bool:
 
 
 def package_of(module: str | None, file: str | None = None) -> str:
-    """The module's package. For installed code in a file: the file's package, because a decorator's function claims the wrapped function's module."""
+    """The package of a module. If the code is in an installed file, it is the file's package, because a decorator's function claims the
+    wrapped function's module."""
     folder = max((one for one in _reached_code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
     if file is None or folder is None:
         return (module or "").split(".")[0]
@@ -67,7 +68,7 @@ def package_of(module: str | None, file: str | None = None) -> str:
 
 
 def values_of(reached: _reached_code.ReachedCode) -> Iterator[Any]:
-    """The values in the functions' closures, and the globals that they name."""
+    """The values in the closures of the functions, and the globals that the functions name."""
     for function, names in zip(reached.functions, reached.globals):
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
         for cell in function.__closure__ or ():
@@ -95,7 +96,7 @@ class TorchReachedCode(_reached_code.ReachedCode):
         super().add_class(kind, is_constructed)
 
     def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
-        """Also adds `forward` and similar methods, which PyTorch calls even if the user's code does not name them."""
+        """Returns the same methods, and also `forward` and similar ones, which PyTorch calls even if the user's code does not name them."""
         found, followed = super()._methods(kind, among), self._members[kind]
         for name in ("forward", "backward", "vjp", "setup_context") if among is None else ():
             member = kind.__dict__.get(name)

@@ -39,7 +39,7 @@ def signed_by(module: torch.nn.Module) -> Callable[..., Any] | None:
 
 
 def compiled_from(module: Any) -> torch.nn.Module | None:
-    """The module that torch.compile was given for this result; None for any other module."""
+    """The original module, if torch.compile made this module from it; None for any other module."""
     kind = _kind_of_compiled()
     return module._orig_mod if kind is not None and isinstance(module, kind) else None
 

@@ -106,7 +106,7 @@ def _last_change(tensor: torch.Tensor, change: Callable[[], Any], size: int) -> 
 
 
 def _changes() -> Iterator[tuple[torch.Tensor, Callable[[], Any]]]:
-    """Tensors, each with a change of one property."""
+    """Pairs of a tensor and a function that changes one of its properties."""
     ones = (1,) * _MOST_DIMENSIONS
     for i in range(_MOST_DIMENSIONS):
         for sizes, strides in (((*ones[:i], 2, *ones[i + 1:]), ones), (ones, (*ones[:i], 2, *ones[i + 1:]))):

@@ -36,7 +36,7 @@ class TensorPlace:
 
 
 def via_of(walker: Walker, path: str) -> str:
-    """Place.via for the value that is being read."""
+    """The value of Place.via for an object that is found at this path now."""
     if not walker.is_around:
         return "argument"
     return "self" if path == "self" or path.startswith(("self.", "self[")) else "elsewhere"
@@ -52,7 +52,7 @@ def _read_operator(walker: Walker, path: str, value: Any) -> bool:
 
 @TORCH.reads_single(object)
 def _read_foreign_array(walker: Walker, path: str, value: Any) -> bool:
-    """Reads other libraries' arrays: small ones on the host are compared by their contents."""
+    """Reads other libraries' arrays: small arrays on the host are compared by their contents."""
     found = argument_of(value)
     if found is None:
         return False
@@ -116,7 +116,7 @@ def _read_host_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
 
 
 def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
-    """Watches contents that may be written in place."""
+    """Makes a check for contents that may be written in place."""
     held = read()
     return lambda: (read() == held,)
 

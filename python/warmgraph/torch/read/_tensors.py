@@ -43,7 +43,7 @@ def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
 
 
 def own_type(dtype: torch.dtype) -> str:
-    """The library's name of the type; "" if it has no such type."""
+    """The library's name for the type; "" if the library has no such type."""
     return _SHORT.get(dtype, "")
 
 
@@ -124,7 +124,7 @@ def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def described(tensor: torch.Tensor) -> str:
-    """The tensor's facts besides its address: type, sizes, strides and whether it requires grad."""
+    """The tensor's facts except its address: type, sizes, strides and whether it requires grad."""
     return _described(tensor.dtype, tensor.size(), tensor.stride(), tensor.requires_grad)
 
 

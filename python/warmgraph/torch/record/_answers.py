@@ -68,7 +68,7 @@ class Start:
         return int(region.storage.data_ptr()) in self._copies
 
     def end(self) -> None:
-        """Copies the memory after the answer."""
+        """Copies the memory as it is after the answer."""
         self._left = {key: _copy_of(self._regions[key].storage) for key in self._copies}
 
     @contextlib.contextmanager
@@ -116,7 +116,7 @@ class CaptureDiffers(errors.NotRecordable):
 
 
 class ResultPair(NamedTuple):
-    """A result. `answer`: the function's value; `found`: the tensor that each run of the graph writes."""
+    """A result. `answer`: the tensor that the function returned; `found`: the tensor that each run of the graph writes."""
 
     name: str
     answer: torch.Tensor
@@ -127,8 +127,8 @@ class AnswerJudge:
     """Compares the runs of a captured graph with the answer. Each run starts from the memory contents that the answer started from."""
 
     def __init__(self, given: Sequence[ResultPair], difference: Callable[[], str] | None) -> None:
-        """difference: describes how the capture's operators differ from the answer's, or returns "" when they are the same. None: the
-        operators are not known."""
+        """difference: describes how the operators of the capture differ from those of the answer, or returns "" when they are the same.
+        None: the operators are not known."""
         self._difference = difference
         self._runs, self._is_same_at_once = 0, True
         self._apart = list(given)  # results that no run has reproduced

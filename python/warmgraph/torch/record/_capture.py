@@ -1,4 +1,4 @@
-"""One PyTorch capture, with the data that an adoption needs."""
+"""Makes a PyTorch capture, with the data that is needed to store it."""
 from __future__ import annotations
 
 import contextlib
@@ -108,7 +108,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
 
 
 def free_now() -> dict[int, int]:
-    """{pointer: end} of the allocator's free memory."""
+    """A dictionary {pointer: end} of the allocator's free memory."""
     return _free(_snapshot())
 
 
@@ -294,7 +294,7 @@ def _words(graph: Any, generator: Any) -> list[int]:
 
 
 def _in_order(words: list[int]) -> list[int]:
-    """Sorts the pointers of the two words by the words' contents: first the seed's, then the offset's."""
+    """Sorts the pointers of the two words by the contents of the words: first the word with the seed, then the word with the offset."""
     if not words:
         return []
     values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]

@@ -24,7 +24,7 @@ from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _installed_code, _modules
 
 _log = logging.getLogger("warmgraph")
-# Kinds of guards that the reader need not compare, and why.
+# The kinds of guards that the reader need not compare, each with the reason.
 _NEED_NOTHING = {
     "SHAPE_ENV": "sizes and strides of all tensors and whole numbers of arguments are guards",
     "GRAD_MODE": "answers and captures run under no_grad",

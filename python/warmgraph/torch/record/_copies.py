@@ -18,7 +18,7 @@ from warmgraph.torch.replay._regions import Region, storage_key
 
 
 def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor in another storage of the same size."""
+    """A new leaf tensor like `tensor` on another storage of the same size."""
     like = _tensors.view_of(storage, tensor.dtype, _tensors.start_in_storage(tensor), tensor.size(), tensor.stride(), tensor.device)
     if isinstance(tensor, torch.nn.Parameter):
         made: torch.Tensor = torch.nn.Parameter(like, requires_grad=tensor.requires_grad)

@@ -51,7 +51,7 @@ class Carrier:
         self._is_handed, self._lock = False, threading.Lock()
 
     def hand_over(self) -> None:
-        """Gives the artifacts to PyTorch, once in a process."""
+        """Gives the stored artifacts to PyTorch. This is done only once in a process."""
         with self._lock:
             if self._is_handed:
                 return
@@ -66,7 +66,7 @@ class Carrier:
             counts.handed += len(self._known)
 
     def keep(self) -> None:
-        """Stores the artifacts that this process compiled or hit, together with the stored ones, if any is new."""
+        """Stores the artifacts that this process compiled or hit, together with those that are stored already. Does nothing if none is new."""
         with self._lock:
             saved = _all_artifacts(lambda: self._cache.artifact("torch", self._facts), self._known)
             if saved is None:

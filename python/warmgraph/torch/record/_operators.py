@@ -57,8 +57,8 @@ class OperatorMode(TorchDispatchMode):
 
 
 class _OperatorModeBesideDynamo(OperatorMode):
-    """The same after Dynamo was imported. A layer that Dynamo decided not to compile then runs with Dynamo's frame evaluation, which must
-    not compile this mode."""
+    """The variant of Shown for processes that have imported Dynamo. There, a layer that Dynamo decided not to compile runs with Dynamo's
+    frame evaluation, which must not compile this mode."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -157,7 +157,7 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[
 # These operators fail in a capture. A failed eigenvalue decomposition also leaves its library's handle unusable for later calls (cuSOLVER
 # of CUDA 13.0).
 _NOT_CAPTURABLE = {"aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::linalg_lstsq", "aten::linalg_ldl_factor_ex"}
-# An error with one of these texts is CUDA's (about captures or memory), and not a library's.
+# CUDA itself raises errors with these texts (about captures or memory); they do not come from a library.
 _OF_CAPTURES = ("captur", "out of memory")
 _MOST_FAILED = 1024
 _failed: set[str] = set()  # operators, with their attributes, for which a library failed in a capture of this process

@@ -35,7 +35,8 @@ class CaptureWritten(Exception):
 
 
 class RecordNextTime(Exception):
-    """Record the next call instead: this answer made an object that exists from now on, or showed memory that must be copied before the call."""
+    """The next call must be recorded instead. The reason: this answer made an object that exists from now on, or showed memory that must be
+    copied before a call."""
 
 
 class Chance(enum.Enum):
@@ -132,8 +133,8 @@ class Recording:
         self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """Stores the recording, and returns (entry, metadata, the generator's words). If it cannot, it raises an error with the reason, and
-        the caller's objects are restored. REQUIRES: `lock`, so that no tensor is moved away for another recording."""
+        """Stores the recording, and returns (entry, metadata, the generator's words). If storing fails, raises an error with the reason,
+        after it has restored the caller's objects. REQUIRES: `lock`, so that no tensor is moved away for another recording."""
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
@@ -190,7 +191,7 @@ class Recording:
         raise AssertionError("unreachable")
 
     def _judge(self, first: FirstCapture) -> _answers.AnswerJudge | None:
-        """The judge of the capture: it must give the answer's results from the answer's start."""
+        """Makes the judge of the capture. Starting from the same memory as the answer, the graph must give the answer's results."""
         results = [_answers.ResultPair(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
         return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
 
@@ -257,7 +258,7 @@ class Recording:
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.ResultDescription, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region], asked: _operators.OperatorTexts | None = None) -> _capture.Capture:
-        """Captures the function, and copies of its results into the outputs. asked: receives the operators that the function requests."""
+        """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests."""
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
@@ -284,7 +285,7 @@ class Recording:
             work()
 
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
-        """Captures `work`. Raises NotRecordable when the host did more than enqueue."""
+        """Captures `work`. Raises NotRecordable when the host did something else than enqueue work."""
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.

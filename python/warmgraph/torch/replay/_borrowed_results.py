@@ -20,9 +20,9 @@ def is_possible() -> bool:
 
 
 class BorrowedResults:
-    """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call gets new tensors over
-    it, in storages that own nothing; marking such a storage as stale marks all its views. Take `lock` around a launch
-    and lend(), so that two threads' results are not mixed up."""
+    """The memory of one entry's results, from PyTorch's allocator, at the same addresses for all calls. Each call gets new tensors over it,
+    in storages that own nothing; marking such a storage as stale marks all its views. Hold `lock` during a launch and lend(), so that
+    the results of two threads are not mixed up."""
 
     def __init__(self, name: str, outputs: Sequence[_outputs.Output], device: torch.device) -> None:
         self.lock = threading.Lock()

@@ -20,7 +20,7 @@ class TorchVariant:
     function: _entry.Entry
     metadata: _outputs.Metadata
     words: torch.Tensor | None  # the generator's seed and offset, if the function draws random numbers
-    borrowed: _borrowed_results.BorrowedResults | None = None  # the memory of its results, if they are borrowed
+    borrowed: _borrowed_results.BorrowedResults | None = None  # the memory of the results, if results are borrowed
 
 
 class BoundCall:

@@ -38,7 +38,8 @@ def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
 
 
 def _of_part(part: ModulePart) -> tuple[dict[str, str], list[str], str]:
-    """(the facts of the part and its regions, their texts, the list). Made once for a table, while its memory keeps its address."""
+    """Returns (the facts of the part and its regions, their texts, the facts as a list). They are made once for a table, and again if the
+    memory of the part moves."""
     if part.listed is None:
         held = {**part.facts, **_regions.facts_of(part.regions[1] if part.regions is not None else ())}
         part.listed = held, list(held.values()), _text(held)

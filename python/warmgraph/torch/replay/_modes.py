@@ -78,7 +78,7 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 _CALLS = tuple(_QUESTIONS.values())
 # For a question and its answer: a faster question that has the same answer, and the argument of that question.
 _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
-    ("autocast", False): (torch.is_autocast_enabled,),  # without an argument it asks about "cuda"
+    ("autocast", False): (torch.is_autocast_enabled,),  # asked without an argument, which means "cuda", the default
     ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 
@@ -171,7 +171,7 @@ _FUNCTIONS = {
     "matmul tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
     "matmul fp16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
     "matmul bf16 reduction": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
-    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # for no operator
+    "cudnn tf32": NativeFunction("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # no operator
     "dispatch modes": NativeFunction("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own modes count, too
     "function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
     "many function modes": NativeFunction("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
@@ -209,7 +209,7 @@ def _code_behind(name: str) -> tuple[int, int] | None:
 
 def expect_code(tests: Tests, name: str, answer: Any) -> bool:
     """Adds a test that the C++ function for this question still returns its current answer. Returns False if this PyTorch lacks the
-    function, or if its answer tells less than Python's."""
+    function, or if its answer tells less than the answer in Python."""
     one = _FUNCTIONS.get(name)
     function = _function(one.library, one.symbol) if one is not None else None
     if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:

@@ -10,7 +10,7 @@ from warmgraph import errors
 
 _LONGEST_S = 10.0
 _condition = threading.Condition(threading.Lock())
-_readers: dict[int, int] = {}  # by thread: how many calls of enter() have not been left
+_readers: dict[int, int] = {}  # by thread: how many calls of enter() have no leave() yet
 _movers: list[int] = []  # threads that moved tensors, or wait to. Calls write `_readers` before they read this; movers do the reverse
 
 

@@ -116,7 +116,7 @@ class _ResultReader:
         if whole is not None:
             return {"part": self._seen[id(whole)], **_seen_from(whole, tensor)}
         self._expect_apart(path, tensor)
-        like = torch.empty_like(tensor, device="meta")  # without gaps, with the same order of dimensions
+        like = torch.empty_like(tensor, device="meta")  # has no gaps, and the same order of dimensions
         self._seen[id(tensor)] = len(self.outputs)
         self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
         self.fresh.append(tensor)

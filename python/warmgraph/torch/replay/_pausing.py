@@ -1,6 +1,6 @@
-"""Stops keeping device code when it is no longer useful: keeping it (by CUPTI) makes each launch of any graph slower.
+"""Stops keeping device code when this is no longer useful: keeping code (by CUPTI) makes each launch of any graph slower.
 
-It stops after many replays in a row, and the next miss starts it again (docs/cuda.md, "What keeping device code costs").
+The keeping stops after many replays in a row, and the next miss starts it again (docs/cuda.md, "What keeping device code costs").
 """
 from __future__ import annotations
 

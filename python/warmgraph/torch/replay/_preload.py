@@ -40,8 +40,8 @@ _LONGEST = 300.0  # seconds after which the thread gives up if no device gets a 
 
 
 def request(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Request | None:
-    """Has the thread call begin() for the first device that gets a context, after at least `patience` seconds. None when PyTorch is not
-    imported yet, or `Config.preload` is off."""
+    """Lets the thread call begin() for the first device that gets a context, after at least `patience` seconds. Returns None when PyTorch
+    is not imported yet, or `Config.preload` is off."""
     global _thread, _made_in
     if "torch" not in sys.modules or not wrapped.options.config.preload:
         return None
@@ -99,7 +99,7 @@ def _is_done() -> bool:
 
 
 def _device_in_use() -> int | None:
-    """The first device that has a context."""
+    """The index of the first device that has a context; None if no device has one."""
     try:
         torch: Any = sys.modules["torch"]
         if not torch.cuda.is_initialized():

@@ -63,9 +63,9 @@ def is_captured() -> bool:
 
 
 def first_run_allowed() -> contextlib.AbstractContextManager[None]:
-    """For a call in the caller's own capture. If all earlier calls were replays, the function runs for the first time in this process: it
-    may then allocate memory, load code and make a library's handle. Code that is not compiled yet runs uncompiled, because Dynamo cannot
-    compile in a capture."""
+    """The context for a call inside the caller's own capture. If all earlier calls were replays, the function runs for the first time in
+    this process: it may then allocate memory, load code and make a library's handle. Code that is not compiled yet runs uncompiled,
+    because Dynamo cannot compile in a capture."""
     return _first_run() if running.depth == 0 and is_captured() else contextlib.nullcontext()
 
 

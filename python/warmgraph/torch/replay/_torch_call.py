@@ -75,14 +75,14 @@ class Surroundings:
         return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
 
     def are_storages_apart(self) -> bool:
-        """Whether each region is still alone in its storage, and the storage has the same size."""
+        """Whether each region is still alone in its storage, and the storage still has the same size."""
         return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
             and all(one.storage.nbytes() == one.whole for one in self.regions)
 
 
 @dataclasses.dataclass
 class TorchCall:
-    """One call, as it was read. `walker` read all of it, or only the arguments if nothing else changed since then."""
+    """One call after it was read. `walker` is the walk of the whole call, or only of its arguments if nothing else has changed."""
 
     arguments: dict[str, Any]
     owner: Any
