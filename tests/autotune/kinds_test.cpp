@@ -144,7 +144,7 @@ TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
     CacheOptions how = options();
     how.kinds = all_but(ArtifactKind::compiled); // if this kind was on, each program would count its own saving
     Cache cache{how};
-    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // runs it beside the default to validate it
+    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // validates the winner beside the default
     EXPECT_GT(warm.took_ms, 0);
     EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).load_ms, warm.took_ms);
     EXPECT_DOUBLE_EQ(cache.statistics().of(ArtifactKind::tuned).saved_ms, cold.search_ms - warm.took_ms);

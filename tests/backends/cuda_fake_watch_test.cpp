@@ -265,10 +265,10 @@ TEST_F(CudaFakeWatch, OnlyTheWorkOfItsOwnThreadCounts)
     const auto theirs = *device->create_stream();
     std::thread([&] {
         const auto here = device->enter();
-        fill(nullptr); // at this time the other thread has no watch
+        fill(nullptr); // this thread has no watch yet
         const auto own = *device->recording().watch_enqueues(*theirs);
         EXPECT_EQ(own->stray(), std::nullopt);
-        fill(native()); // native() is the stream that the other thread's watch accepts
+        fill(native()); // native() is the stream that the other thread watches
         of_theirs = own->stray().value_or("");
     }).join();
     expect_nothing();

@@ -157,8 +157,8 @@ TEST(Tombstones, AreSignedToo)
         failed_with(decode(encode(tombstone).value(), tombstone.header.key, {}, only(key)), ErrorCode::untrusted));
 }
 
-/// HMAC: the text of RFC 4231, case 2, with a key of the length that we use; the value was computed with Python.
-/// Ed25519: RFC 8032, section 7.1, test 1.
+/// The test vectors. HMAC: the text of RFC 4231, case 2, with a key of the length that we use; the value was computed
+/// with Python. Ed25519: RFC 8032, section 7.1, test 1.
 TEST(SigningKeys, SignAsTheRfcsSay)
 {
     const std::string secret(64, 'a'); // the text of 32 bytes 0xaa

@@ -52,13 +52,13 @@ inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
     key_hash.update_field(key.function.function).update_field(ByteView{key.guards_digest.bytes});
     poke(bytes, envelope_at::key_digest, key_hash.finish().bytes);
 
-    reseal_marks(bytes); // first the seal of the first bytes, which the header digest covers
+    reseal_marks(bytes); // before the header digest, which covers the first bytes' seal
     poke(bytes, envelope_at::header_digest, Digest{}.bytes);
     Sha256 hash;
     hash.update_field("warmgraph entry 1").update(all.first(envelope_at::signature_kind));
     hash.update(all.subspan(envelope_at::end, header_size));
     poke(bytes, envelope_at::header_digest, hash.finish().bytes);
-    reseal_marks(bytes); // then the seal of the signature, which covers the header digest
+    reseal_marks(bytes); // again, because the signature's seal covers the header digest
 }
 
 } // namespace warmgraph::test

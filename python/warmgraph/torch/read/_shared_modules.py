@@ -59,7 +59,7 @@ class SharedModules:
             return None
         classes, around = found[0], found[1]() if found[1] is not None else None
         if around is not None and not reached.take_over(around, classes):
-            self._met[around.code] = classes, None  # the reached code has changed, so the next function reads it again
+            self._met[around.code] = classes, None  # `reached` cannot use this code, so the next function reads its own
         return classes
 
     def note(self, reached: _installed_code.TorchReachedCode, walker: Walker) -> None:

@@ -301,7 +301,7 @@ class Recording:
                                        "as tensors, or draw them on the device")
         if _operators.compiled_graphs() != compiled_before:
             captured.close()
-            if self._is_shown:  # operators are shown, so PyTorch compiles nothing, and the check is not needed
+            if self._is_shown:  # the function calls code that PyTorch compiles: show no operators from the next call on
                 self._function.is_shown_none = True
                 raise RecordNextTime("PyTorch compiles a function that it calls: its operators are not watched from the next call on, and that call is recorded")
             raise errors.NotRecordable("PyTorch compiled it again during the capture, because a value that it depends on changed "

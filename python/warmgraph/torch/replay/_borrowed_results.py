@@ -69,7 +69,7 @@ class BorrowedResults:
     def _end(self, why: str) -> None:
         lent, self._lent = self._lent, []
         for storage in lent:
-            if torch._C._storage_Use_Count(storage._cdata) > 1:  # an object outside this list uses the storage
+            if torch._C._storage_Use_Count(storage._cdata) > 1:  # something outside of this list uses the storage
                 torch._C._set_storage_data_ptr_access_error_msg(
                     storage._cdata, f"this is a borrowed result of an earlier call of '{self._name}', {why}: clone() results that are needed for "
                                     "longer, or leave out borrow=True")

@@ -224,7 +224,7 @@ def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str],
 
 
 def _data(kind: Any, fields: dict[str, Any]) -> Any:
-    if issubclass(kind, dict):  # transformers' output classes take their items in a special way
+    if issubclass(kind, dict):  # transformers' output classes fill themselves from keyword arguments
         return kind(**{name: value for name, value in fields.items() if value is not None})
     made = object.__new__(kind)
     for name, value in fields.items():
