@@ -796,13 +796,13 @@ def test_an_entry_is_found_by_inputs_and_facts_and_gives_its_metadata(device, pr
 
 @pytest.mark.parametrize("framework, pauses", [(None, 1), (object(), 0)])
 def test_a_cache_pauses_recording_by_itself_where_no_framework_does(folder, monkeypatch, framework, pauses):
-    seen, made = [], Library.made
+    seen, made = [], Library.create
 
     def watched(self, name, *arguments):
         seen.extend(one._obj.pauses_recording for one in arguments if name == "wg_cache_open")
         return made(self, name, *arguments)
 
-    monkeypatch.setattr(Library, "made", watched)
+    monkeypatch.setattr(Library, "create", watched)
     monkeypatch.setattr(_frameworks, "registered", lambda: framework)
     warmgraph.Cache("toy")
     assert seen == [pauses]

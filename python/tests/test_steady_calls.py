@@ -22,7 +22,7 @@ from warmgraph.calls._steady_calls import Tests as Expected  # renamed, because 
 
 pytestmark = pytest.mark.skipif(not _native_snapshots.is_possible(), reason="this Python's objects are not looked at natively")
 
-OTHERWISE = object()
+NOT_ALIKE = object()
 BASE = 256
 
 
@@ -83,7 +83,7 @@ class Function:
         self.failures.append(status)
         if status == 2:
             raise KeyError("status 2")
-        return OTHERWISE
+        return NOT_ALIKE
 
 
 FRAMEWORK = _steady_calls.NativeTensors(Tensor, _native_snapshots.exchange_of(Tensor) or 0, False)
@@ -107,7 +107,7 @@ class Known:
         self.around: list[int] = []
         self.states: list[tuple[int, int]] = []
         self.frozen, self.replays, self.moves = ctypes.c_int32(), ctypes.c_uint64(), ctypes.c_uint64()
-        self.result, self.launches = Result(None, 0, [], OTHERWISE), True
+        self.result, self.launches = Result(None, 0, [], NOT_ALIKE), True
         self.make: Callable[[int], Any] = Tensor
         self.is_capturing: Any = None
 
@@ -123,7 +123,7 @@ class Known:
                         ctypes.c_void_p(9), self.function.failed, self.is_capturing)
         looks = StateChecks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
         makers = [ResultMaker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
-        return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, FRAMEWORK, launch if self.launches else None, self.result,
+        return _steady_calls.make_steady_call(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, FRAMEWORK, launch if self.launches else None, self.result,
                                   self.moves)
 
 
@@ -153,12 +153,12 @@ def test_a_call_in_a_stream_that_captures_is_another_one_and_gets_no_memory():
 
     known.is_capturing, known.make = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(is_capturing), make
     call = known.made()
-    assert call((Tensor(4096),), {}) is not OTHERWISE and asked == [78 * 16] and made == [1 << 20]
+    assert call((Tensor(4096),), {}) is not NOT_ALIKE and asked == [78 * 16] and made == [1 << 20]
     captures[0] = 1
-    assert call((Tensor(4096),), {}) is OTHERWISE
+    assert call((Tensor(4096),), {}) is NOT_ALIKE
     assert asked == [78 * 16] * 2 and len(made) == len(known.function.calls) == known.replays.value == 1 and not known.lock.locked()
     captures[0] = 0
-    assert call((Tensor(4096),), {}) is not OTHERWISE and len(known.function.calls) == 2
+    assert call((Tensor(4096),), {}) is not NOT_ALIKE and len(known.function.calls) == 2
 
 
 ONE = Tensor(4096)
@@ -172,15 +172,15 @@ OTHER_CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 def test_another_call_is_not_launched(name):
     known = Known(Tensor(4096))
     call = known.made()
-    assert call(*OTHER_CALLS[name]) is OTHERWISE and known.function.calls == []
-    assert call((Tensor(4096),), {}) is not OTHERWISE
+    assert call(*OTHER_CALLS[name]) is NOT_ALIKE and known.function.calls == []
+    assert call((Tensor(4096),), {}) is not NOT_ALIKE
 
 
 def test_an_address_that_the_kernels_were_not_chosen_for_is_another_call():
     known = Known(Tensor(4096))
     known.inputs = [known.inputs[0]._replace(alignment=64)]
     call = known.made()
-    assert call((Tensor(4096 + 32),), {}) is OTHERWISE and call((Tensor(4096 + 64),), {}) is not OTHERWISE
+    assert call((Tensor(4096 + 32),), {}) is NOT_ALIKE and call((Tensor(4096 + 64),), {}) is not NOT_ALIKE
 
 
 @pytest.mark.parametrize("address, is_apart", [(8192 - 16, True), (8192 - 15, False), (8192 + 63, False), (8192 + 64, True), (9216 + 1, False), (9216 + 64, True)])
@@ -189,25 +189,25 @@ def test_an_input_never_lies_on_a_state(address, is_apart):
     known = Known(Tensor(4096))
     known.states = [(9216, 9216 + 64), (8192, 8192 + 32), (8192 + 16, 8192 + 64)]
     call = known.made()
-    assert call((Tensor(4096),), {}) is not OTHERWISE
+    assert call((Tensor(4096),), {}) is not NOT_ALIKE
     for _ in range(2):
-        assert (call((Tensor(address),), {}) is not OTHERWISE) == is_apart
-    assert call((Tensor(4096),), {}) is not OTHERWISE
+        assert (call((Tensor(address),), {}) is not NOT_ALIKE) == is_apart
+    assert call((Tensor(4096),), {}) is not NOT_ALIKE
 
 
 def test_a_call_that_was_another_one_leaves_no_address_that_is_taken_for_judged():
     known = Known(Tensor(4096), Tensor(4096))
     known.states = [(8192, 8192 + 64)]
     call = known.made()
-    assert call((Tensor(4096), Tensor(12288)), {}) is not OTHERWISE
-    assert call((Tensor(8192), Tensor(12288, 5)), {}) is OTHERWISE  # the second tensor differs; the first one must not count as checked
-    assert call((Tensor(8192), Tensor(12288)), {}) is OTHERWISE
+    assert call((Tensor(4096), Tensor(12288)), {}) is not NOT_ALIKE
+    assert call((Tensor(8192), Tensor(12288, 5)), {}) is NOT_ALIKE  # the second tensor differs; the first one must not count as checked
+    assert call((Tensor(8192), Tensor(12288)), {}) is NOT_ALIKE
 
 
 def test_an_input_without_elements_lies_on_nothing():
     known = Known(Tensor(4096))
     known.inputs, known.states = [known.inputs[0]._replace(extent=0)], [(8192, 8192 + 64)]
-    assert known.made()((Tensor(8192 + 16),), {}) is not OTHERWISE
+    assert known.made()((Tensor(8192 + 16),), {}) is not NOT_ALIKE
 
 
 VALUES: dict[str, tuple[Callable[[Expected, int], None], Any, list[Any]]] = {
@@ -232,9 +232,9 @@ def test_values_are_compared(name):
     known.tests = Expected()
     expect(known.tests, known.tests.items(0, 1))
     call = known.made()
-    assert call((value,), {}) is not OTHERWISE
+    assert call((value,), {}) is not NOT_ALIKE
     for one in others:
-        assert call((one,), {}) is OTHERWISE, one
+        assert call((one,), {}) is NOT_ALIKE, one
 
 
 def test_attributes_of_an_object_are_looked_at():
@@ -243,9 +243,9 @@ def test_attributes_of_an_object_are_looked_at():
     known.tests.same(known.tests.named(known.tests.attributes(known.tests.items(0, 1)), ("x",)), None)
     call, one = known.made(), type("One", (), {})()
     one.x = None
-    assert call((one,), {}) is not OTHERWISE
+    assert call((one,), {}) is not NOT_ALIKE
     one.x = 1
-    assert call((one,), {}) is OTHERWISE
+    assert call((one,), {}) is NOT_ALIKE
 
 
 def test_objects_are_apart_from_each_other_and_from_what_is_around():
@@ -256,9 +256,9 @@ def test_objects_are_apart_from_each_other_and_from_what_is_around():
     known.tests.apart(first + 1)
     known.around = list(map(id, around))
     call, one = known.made(), object()
-    assert call((one, object()), {}) is not OTHERWISE
-    assert call((one, one), {}) is OTHERWISE
-    assert [call((object(), other), {}) is OTHERWISE for other in around] == [True, True]
+    assert call((one, object()), {}) is not NOT_ALIKE
+    assert call((one, one), {}) is NOT_ALIKE
+    assert [call((object(), other), {}) is NOT_ALIKE for other in around] == [True, True]
 
 
 @pytest.mark.parametrize("change", ["requires grad", "negated", "conjugated", "an attribute"])
@@ -266,14 +266,14 @@ def test_tensors_are_asked(change, monkeypatch):
     known = Known(Tensor(4096))
     known.tests.tensor(known.inputs[0].register, _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_attributes)
     call, one = known.made(), Tensor(4096)
-    assert call((one,), {}) is not OTHERWISE
+    assert call((one,), {}) is not NOT_ALIKE
     if change == "an attribute":
         one.mark = 1  # type: ignore[attr-defined]
     elif change == "requires grad":
         monkeypatch.setattr(Tensor, "wants_grad", {id(one)})
     else:
         monkeypatch.setitem(Tensor.lazy, "neg" if change == "negated" else "conj", {id(one)})
-    assert call((one,), {}) is OTHERWISE
+    assert call((one,), {}) is NOT_ALIKE
 
 
 def test_answers_are_asked_each_time():
@@ -283,13 +283,13 @@ def test_answers_are_asked_each_time():
     held: dict[int, int] = {}
     known.tests.empty(held)
     call = known.made()
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     for at, other in ((0, 2), (1, "b")):
         before, answers[at] = answers[at], other
-        assert call((), {}) is OTHERWISE
+        assert call((), {}) is NOT_ALIKE
         answers[at] = before
     held[1] = 1
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
 
 
 def test_bytes_of_c_functions_are_asked():
@@ -297,9 +297,9 @@ def test_bytes_of_c_functions_are_asked():
     text = ctypes.create_string_buffer(b"four")
     known.tests.code(ctypes.cast(library.strlen, ctypes.c_void_p).value or 0, ctypes.addressof(text), 4)
     call = known.made()
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     text.value = b"fiv"
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
 
 
 def test_another_byte_of_what_a_c_function_gives_is_asked_too():
@@ -308,9 +308,9 @@ def test_another_byte_of_what_a_c_function_gives_is_asked_too():
     for at, byte in ((0, 4), (1, 2)):
         known.tests.code(ctypes.cast(library.strlen, ctypes.c_void_p).value or 0, ctypes.addressof(text), byte, at)
     call = known.made()
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     text.value = b"x" * 4
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
 
 
 def test_an_empty_pointer_or_list_of_c_functions_is_asked():
@@ -322,9 +322,9 @@ def test_an_empty_pointer_or_list_of_c_functions_is_asked():
         getattr(known.tests, test)(address)
         call = known.made()
         words[0], words[1] = same
-        assert call((), {}) is not OTHERWISE
+        assert call((), {}) is not NOT_ALIKE
         words[0], words[1] = other
-        assert call((), {}) is OTHERWISE
+        assert call((), {}) is NOT_ALIKE
 
 
 def test_more_numbers_than_a_test_holds_are_another_call():
@@ -332,7 +332,7 @@ def test_more_numbers_than_a_test_holds_are_another_call():
     for count, is_same in ((8, True), (9, False), (1 << 20, False)):
         known = Known()
         known.tests._rows.append((_c.wg_test_code_numbers, count, 0, 0, ctypes.cast(fills, ctypes.c_void_p).value or 0, 0))
-        assert (known.made()((), {}) is not OTHERWISE) == is_same
+        assert (known.made()((), {}) is not NOT_ALIKE) == is_same
 
 
 @pytest.mark.parametrize("before, now", [((1, 2, 0, 255), (1, 2, 0, 254)), ((1, 2), (257, 2)), ((3,), (1 << 16,)), ((1,) * 8, (1,) * 7 + (2,))])
@@ -346,11 +346,11 @@ def test_numbers_that_a_c_function_fills_in_are_asked(before, now):
     known = Known()
     known.tests.code_numbers(ctypes.cast(fills, ctypes.c_void_p).value or 0, ctypes.addressof(numbers), before)
     call = known.made()
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     numbers[: len(now)] = now
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
     numbers[:] = (*before, *(7,) * (8 - len(before)))  # the function may write any numbers after those that are compared
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
 
 
 WEIGHTS: dict[str, Callable[[Tensor, Any], None]] = {
@@ -365,7 +365,7 @@ def test_while_tensors_are_elsewhere_it_is_another_call():
     call = known.made()
     for moves, is_launched in ((1, False), (2, True), (3, False), (4, True), ((1 << 64) - 1, False)):
         known.moves.value, before = moves, len(known.function.calls)
-        assert (call((ONE,), {}) is not OTHERWISE) == is_launched == (len(known.function.calls) > before)
+        assert (call((ONE,), {}) is not NOT_ALIKE) == is_launched == (len(known.function.calls) > before)
 
 
 @pytest.mark.parametrize("moved", ["there and back", "there"])
@@ -390,7 +390,7 @@ def test_what_moved_while_python_was_called_is_another_call(where, moved):
     elif where == "what is done often":
         known.replays.value = 2
         known.often = types.SimpleNamespace(append=move)  # type: ignore[assignment]
-    assert call((ONE,), {}) is OTHERWISE and not known.function.calls and not known.lock.locked()
+    assert call((ONE,), {}) is NOT_ALIKE and not known.function.calls and not known.lock.locked()
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
@@ -401,30 +401,30 @@ def test_weights_are_looked_at_until_they_are_frozen(change, is_frozen, monkeypa
     known.weights = [Weight(weight, True)]
     call = known.made()
     known.frozen.value = is_frozen
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     WEIGHTS[change](weight, monkeypatch)
-    assert (call((), {}) is OTHERWISE) == (not is_frozen)
+    assert (call((), {}) is NOT_ALIKE) == (not is_frozen)
 
 
 def test_what_is_around_is_looked_at_until_it_is_frozen():
     known, held, always, is_same = Known(), {"a": 1}, {"a": 1}, [True]
     known.surroundings, known.always, known.rest = _native_snapshots.Snapshot([held]), _native_snapshots.Snapshot([always]), [lambda: is_same[0]]
     call = known.made()
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     is_same[0] = False
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
     is_same[0], held["a"] = True, 2
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
     is_same[0], known.frozen.value = False, 1
-    assert call((), {}) is not OTHERWISE
+    assert call((), {}) is not NOT_ALIKE
     always["a"] = 2
-    assert call((), {}) is OTHERWISE
+    assert call((), {}) is NOT_ALIKE
 
 
 def test_a_result_is_made_of_outputs_and_of_arguments():
     known = Known(Tensor(4096))
     known.outputs = 2
-    known.result = Result(lambda outputs, values: (outputs, values), 0, [known.inputs[0].register, 0], OTHERWISE)
+    known.result = Result(lambda outputs, values: (outputs, values), 0, [known.inputs[0].register, 0], NOT_ALIKE)
     call, given = known.made(), (Tensor(4096),)
     outputs, values = call(given, {})
     assert [type(one) for one in outputs] == [Tensor, Tensor] and outputs[0] is not outputs[1] and values == (given[0], given)
@@ -432,7 +432,7 @@ def test_a_result_is_made_of_outputs_and_of_arguments():
 
 def test_the_result_is_the_output_that_is_named():
     known = Known()
-    known.outputs, known.result = 2, Result(None, 1, [], OTHERWISE)
+    known.outputs, known.result = 2, Result(None, 1, [], NOT_ALIKE)
     made: list[Tensor] = []
     known.make = lambda address: made.append(Tensor(address)) or made[-1]  # type: ignore[func-returns-value]
     assert known.made()((), {}) is made[1] and len(made) == 2
@@ -440,7 +440,7 @@ def test_the_result_is_the_output_that_is_named():
 
 def test_without_a_launch_it_is_looked_at_alone():
     known = Known(Tensor(4096))
-    known.launches, known.result = False, Result(None, 0, [known.inputs[0].register], OTHERWISE)
+    known.launches, known.result = False, Result(None, 0, [known.inputs[0].register], NOT_ALIKE)
     call, one = known.made(), Tensor(12288)
     outputs, values = call((one,), {})
     assert known.function.calls == [] and values == (one,) and outputs[0].address == 1 << 20
@@ -452,7 +452,7 @@ def test_a_launch_that_fails_is_told(status, raised):
     known = Known()
     call, known.function.status = known.made(), status
     if raised is None:
-        assert call((), {}) is OTHERWISE
+        assert call((), {}) is NOT_ALIKE
     else:
         with pytest.raises(raised):
             call((), {})
@@ -471,7 +471,7 @@ def test_what_raises_before_the_launch_makes_it_another_call_but_for_interrupts(
         with pytest.raises(error):
             call((), {})
     else:
-        assert call((), {}) is OTHERWISE
+        assert call((), {}) is NOT_ALIKE
     assert known.function.calls == [] and not known.lock.locked()
 
 
@@ -480,7 +480,7 @@ def test_what_is_no_stream_is_not_launched_in(handle):
     known = Known()
     known.handle_of = lambda native: handle  # type: ignore[method-assign, assignment, return-value]
     call = known.made()
-    assert call((), {}) is OTHERWISE and known.function.calls == []
+    assert call((), {}) is NOT_ALIKE and known.function.calls == []
 
 
 def test_it_lives_as_long_as_the_callable_and_keeps_no_argument():
@@ -513,19 +513,19 @@ def test_the_collector_finds_a_callable_that_is_in_a_circle():
 
 def test_no_references_are_lost_or_kept_too_long():
     known = Known(Tensor(4096))
-    known.result = Result(lambda outputs, values: None, 0, [known.inputs[0].register], OTHERWISE)
+    known.result = Result(lambda outputs, values: None, 0, [known.inputs[0].register], NOT_ALIKE)
     call, one, other, named = known.made(), Tensor(4096), object(), {"a": 1}
-    before = [sys.getrefcount(thing) for thing in (one, other, named, OTHERWISE, Tensor)]
+    before = [sys.getrefcount(thing) for thing in (one, other, named, NOT_ALIKE, Tensor)]
     for _ in range(100):
         call((one,), {})
         call((other,), {})
         call((one,), named)
-    assert [sys.getrefcount(thing) for thing in (one, other, named, OTHERWISE, Tensor)] == before
+    assert [sys.getrefcount(thing) for thing in (one, other, named, NOT_ALIKE, Tensor)] == before
 
 
 def test_threads_call_at_once_and_each_is_launched_with_its_own():
     known, wrong = Known(Tensor(4096)), []
-    known.result = Result(lambda outputs, values: (known.function.calls[-1][2][0], values[0].address), 0, [known.inputs[0].register], OTHERWISE)
+    known.result = Result(lambda outputs, values: (known.function.calls[-1][2][0], values[0].address), 0, [known.inputs[0].register], NOT_ALIKE)
     call = known.made()
 
     def work(address: int) -> None:

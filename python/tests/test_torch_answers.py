@@ -16,7 +16,7 @@ from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.calls._torch_function import TorchFunction  # noqa: E402
 from warmgraph.torch.record import _answers, _operators  # noqa: E402
 
-OTHERWISE = "the function behaves differently under capture: "
+NOT_ALIKE = "the function behaves differently under capture: "
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_a_function_that_gives_something_else_when_it_is_captured_is_refused_by_
 
     cached = wrap(work)
     assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2))
-    assert OTHERWISE + "result1" in refusal(cached) and "operator" in refusal(cached) and not host.entries
+    assert NOT_ALIKE + "result1" in refusal(cached) and "operator" in refusal(cached) and not host.entries
     assert "element 2 was 0.0 in the call itself and is 2.0 in the graph, 3 of 8 differ" in refusal(cached)
     assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2)), "it runs as it is"
 
@@ -59,7 +59,7 @@ def test_a_state_that_is_written_with_something_else_is_refused_and_keeps_what_t
 
     cached = wrap(work)
     cached(X)
-    assert OTHERWISE + "work.total" in refusal(cached) and torch.equal(total, X)
+    assert NOT_ALIKE + "work.total" in refusal(cached) and torch.equal(total, X)
 
 
 def test_the_graph_starts_from_what_the_answer_started_from():
@@ -80,7 +80,7 @@ def test_an_argument_that_is_written_is_put_back_and_compared():
 
     cached, x = wrap(work), X.clone()
     cached(x)
-    assert torch.equal(x, X * 2) and OTHERWISE + "x" in refusal(cached)
+    assert torch.equal(x, X * 2) and NOT_ALIKE + "x" in refusal(cached)
 
 
 def test_what_a_capture_alone_writes_is_refused_before_it_runs():
@@ -136,7 +136,7 @@ def test_a_function_that_asks_and_cannot_be_captured_so_is_refused_by_what_diffe
         return x * 2
 
     cached = wrap(work)
-    assert torch.equal(cached(X), X * 2) and OTHERWISE + "result0" in refusal(cached) and not host.entries
+    assert torch.equal(cached(X), X * 2) and NOT_ALIKE + "result0" in refusal(cached) and not host.entries
 
 
 def test_a_function_that_asks_and_does_the_same_is_captured_as_it_is():
@@ -175,7 +175,7 @@ def test_what_is_further_apart_is_refused(other, dtype):
 
     cached = wrap(work)
     cached(X.to(dtype))
-    assert OTHERWISE + "result0" in refusal(cached) and "operator" not in refusal(cached)
+    assert NOT_ALIKE + "result0" in refusal(cached) and "operator" not in refusal(cached)
 
 
 def test_a_little_less_by_other_operators_is_refused():
@@ -184,7 +184,7 @@ def test_a_little_less_by_other_operators_is_refused():
 
     cached = wrap(work)
     cached(X)
-    assert OTHERWISE in refusal(cached) and "operator 0 was aten.mul.Tensor(float32[8], 2), and is aten.mul.Tensor(float32[8], 2.001)" in refusal(cached)
+    assert NOT_ALIKE in refusal(cached) and "operator 0 was aten.mul.Tensor(float32[8], 2), and is aten.mul.Tensor(float32[8], 2.001)" in refusal(cached)
 
 
 def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None) -> str:
@@ -293,7 +293,7 @@ def test_a_graph_of_an_engine_is_held_to_its_answer(tmp_path):
 
     for captures in (None, tmp_path):
         graph, _ = GraphCache(config=warmgraph.Config(model="engine"), captures=captures).capture_one(1, forward)
-        assert graph.outcome == "captured" and OTHERWISE + "result0" in graph.why and not host.entries and not host.written
+        assert graph.outcome == "captured" and NOT_ALIKE + "result0" in graph.why and not host.entries and not host.written
 
 
 class Net(torch.nn.Module):
@@ -317,7 +317,7 @@ def test_the_forward_half_of_a_pair_is_held_to_its_answer():
     net = Net()
     cached = wrap(net, pair=True, compile=None)
     cached(X).sum().backward()
-    assert OTHERWISE + "result0" in refusal(cached) and [one.given.name for one in host.entries] == ["Net.backward"], "which nobody looks for alone"
+    assert NOT_ALIKE + "result0" in refusal(cached) and [one.given.name for one in host.entries] == ["Net.backward"], "which nobody looks for alone"
     assert torch.equal(net.total, X) and torch.allclose(net.weight.grad, (lambda y: y * (1 - y) * X)(torch.sigmoid(X * net.weight.detach())))
 
 

@@ -245,14 +245,14 @@ def test_threads_have_each_the_result_of_the_last_launch_or_a_stale_one():
 
 def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
     """All threads must use one memory: otherwise a result could be in memory that no launch wrote."""
-    cached, made, together = recorded(), _outputs.Output.made, threading.Barrier(2)
+    cached, made, together = recorded(), _outputs.Output.allocate, threading.Barrier(2)
 
     def made_slowly(self: Any, device: Any) -> Any:
         with contextlib.suppress(threading.BrokenBarrierError):
             together.wait(0.5)  # both threads get here, unless a lock keeps one of them out
         return made(self, device)
 
-    monkeypatch.setattr(_outputs.Output, "made", made_slowly)
+    monkeypatch.setattr(_outputs.Output, "allocate", made_slowly)
     results: list[Any] = []
     at_once(lambda: results.append(cached(_aligned(4))), *[()] * 2)
     assert len({at[-1] for at, _ in host.entries[0].calls[-2:]}) == 1 and len(results) == 2

@@ -66,7 +66,7 @@ else:
     tests.tensor(register)
     launch = _steady_calls.Launch(entry.lock, lambda index: 0, 0, lambda native: device.stream, ctypes.c_uint64(), 1000, None,
                                   entry.enqueue_uncaptured, entry.handle, entry.expect_ok, entry.is_capturing)
-    again = _steady_calls.made(tests, (), _steady_calls.StateChecks(nothing, ctypes.c_int32(), _native_snapshots.Snapshot(), (), ()),
+    again = _steady_calls.make_steady_call(tests, (), _steady_calls.StateChecks(nothing, ctypes.c_int32(), _native_snapshots.Snapshot(), (), ()),
                                [_steady_calls.Input(register, seen(x), 256, 0, _entry.address_place(args, 0))], (),
                                [_steady_calls.ResultMaker(seen, (result,), _entry.address_place(args, 1))], args, _entry.FLAT, framework, launch,
                                _steady_calls.Result(None, 0, (), "another call"), ctypes.c_uint64())

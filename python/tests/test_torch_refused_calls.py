@@ -28,8 +28,8 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that gets one item for each call that was tried."""
     calls: list[int] = []
-    answered = TorchFunction._answered
-    monkeypatch.setattr(TorchFunction, "_answered", lambda self, *given: (calls.append(1), answered(self, *given))[1])
+    answered = TorchFunction._answer
+    monkeypatch.setattr(TorchFunction, "_answer", lambda self, *given: (calls.append(1), answered(self, *given))[1])
     return calls
 
 

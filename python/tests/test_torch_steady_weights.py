@@ -156,8 +156,8 @@ def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when,
             launch = _bound_call.BoundCall.launch
             patch.setattr(_bound_call.BoundCall, "launch", lambda bound: (launch(bound), elsewhere and moved()))
         else:  # checked again after the weight has moved back
-            made, lay = _steady_calls.made, weight.data
-            patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])
+            made, lay = _steady_calls.make_steady_call, weight.data
+            patch.setattr(_steady_calls, "make_steady_call", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])
         for _ in range(6):
             step(x)
     if when == "looked at":

@@ -22,7 +22,7 @@ class Buffer(Handle):
 
     def __init__(self, device: Device, nbytes: int) -> None:
         lib = library()
-        super().__init__(lib.made("wg_buffer_create", device.pointer, nbytes), device.later(lib.wg_buffer_destroy))
+        super().__init__(lib.create("wg_buffer_create", device.pointer, nbytes), device.later(lib.wg_buffer_destroy))
         memory = lib.wg_buffer_memory(self._pointer)
         self.base, self.offset, self.nbytes = int(memory.address.base), int(memory.address.offset), nbytes
 
@@ -43,7 +43,7 @@ class Device(Handle):
         lib = library()
         _fork.device_opens()
         self._garbage: collections.deque[tuple[Callable[[int], Any], int]] = collections.deque()
-        super().__init__(lib.made("wg_device_open", id.encode()), lib.wg_device_close)
+        super().__init__(lib.create("wg_device_open", id.encode()), lib.wg_device_close)
         self.id: str = lib.wg_device_id(self._pointer).decode()
         self.name: str = lib.wg_device_name(self._pointer).decode()
         _open_devices.add(self)
@@ -156,7 +156,7 @@ def stream_view(device: Device, native: int) -> int:
     """The library's handle for another framework's stream (`native`: the driver's handle), which must live as long as the process."""
     key = (id(device), native)
     if key not in _views:
-        _views[key] = library().made("wg_stream_view", device.pointer, native or None)
+        _views[key] = library().create("wg_stream_view", device.pointer, native or None)
     return _views[key]
 
 
@@ -307,7 +307,7 @@ class Program(Handle):
 
     def __init__(self, device: Device, name: str, source: str, options: str = "") -> None:
         lib = library()
-        super().__init__(lib.made("wg_program_create", device.pointer, name.encode(), source.encode(), options.encode()),
+        super().__init__(lib.create("wg_program_create", device.pointer, name.encode(), source.encode(), options.encode()),
                          lib.wg_program_destroy)
         self.device, self.name = device, name
 

@@ -152,7 +152,7 @@ def forked() -> Iterator[None]:
         yield
         return
     lib, before = library(), run.stream
-    run.stream = lib.made("wg_recorder_fork", run.recorder)
+    run.stream = lib.create("wg_recorder_fork", run.recorder)
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from warmgraph.calls import _names, _refusals
 from warmgraph.calls._array_call import RESULT, ArrayCall, ArrayVariant, StagingArrays, flat, rebuilt
 from warmgraph.calls._known_calls import KnownCalls
 from warmgraph.calls._side_effects import SideEffect
-from warmgraph.calls._steady_calls import OTHERWISE
+from warmgraph.calls._steady_calls import NOT_ALIKE
 from warmgraph.config import Config, Path, unknown_option
 from warmgraph.core.binding import _fork, _frameworks
 from warmgraph.core.cache._cache import Report, Scalar, Spec
@@ -145,7 +145,7 @@ class CachedFunction:
         known = self._shared.steady.get(self._object)
         if known:
             result = known[0].call(args, kwargs)
-            if result is not OTHERWISE:
+            if result is not NOT_ALIKE:
                 return result
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, so it belongs to no object: wrap the method "
@@ -155,33 +155,33 @@ class CachedFunction:
         given_up = self._shared.given_up.get(self._object)
         if given_up is not None:
             result = given_up.call(args, kwargs)
-            if result is not OTHERWISE:
+            if result is not NOT_ALIKE:
                 return result
         if known and len(known) > 1:
             result = self._shared.torchs.again(self._object, args, kwargs)
-            if result is not OTHERWISE:
+            if result is not NOT_ALIKE:
                 return result
-        bound = self._bound(args, kwargs)
-        torchs = self._of_torch(bound)
+        bound = self._bind(args, kwargs)
+        torchs = self._find_torch_function(bound)
         if torchs is not None:
             return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
         except TorchTensorError:  # a PyTorch tensor was found in the function's object or closure
-            torchs = self._of_torch(bound, is_known=True)
+            torchs = self._find_torch_function(bound, is_known=True)
             return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
-            return self._as_it_is(bound, str(refusal))
+            return self._run_uncached(bound, str(refusal))
         if self.options.pair:
             raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True, but got no PyTorch tensor: gradients are recorded only of "
                                          "PyTorch functions")
         self._expect_scalars(bound)
         why = self._shared.known.why_refused(found.facts)
         if why is not None:
-            return self._as_it_is(bound, why)
-        return self._answered(bound, found)
+            return self._run_uncached(bound, why)
+        return self._answer(bound, found)
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if not self._has_same_defaults():
             self._sign()
         bound = self._signature.bind(*args, **kwargs)
@@ -218,7 +218,7 @@ class CachedFunction:
         now = getattr(code, "__kwdefaults__", None)
         return not named if now is None else len(now) == len(named) and all(map(operator.is_, now.values(), named))
 
-    def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
+    def _find_torch_function(self, bound: dict[str, Any], is_known: bool = False) -> Any:
         """The object that answers calls on PyTorch's tensors; None for other calls. Does not import PyTorch."""
         framework = _frameworks.load() if self._shared.torchs is None else None
         if framework is not None and (is_known or framework.is_call(getattr(self._function, "__self__", None), bound.values())):
@@ -265,7 +265,7 @@ class CachedFunction:
                 positional.append(arguments[name])
         return function(*positional, **named)
 
-    def _answered(self, bound: dict[str, Any], found: WalkResult) -> Any:
+    def _answer(self, bound: dict[str, Any], found: WalkResult) -> Any:
         call = ArrayCall(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
@@ -335,7 +335,7 @@ class CachedFunction:
 
         return rebuilt(call.result, filled)
 
-    def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
+    def _run_uncached(self, bound: dict[str, Any], why: str) -> Any:
         """Runs a function that cannot be recorded. It runs uncached, on the caller's memory."""
         if self.policy == "require_hit":
             raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")

@@ -9,7 +9,7 @@ from warmgraph.core.binding import _c
 from warmgraph.reading import _native_snapshots
 
 _MISSING = object()
-OTHERWISE = object()  # the result for a call that is not like the earlier one
+NOT_ALIKE = object()  # the result for a call that is not like the earlier one
 
 
 class Tests:
@@ -168,7 +168,7 @@ class Result(NamedTuple):
     otherwise: Any
 
 
-def made(tests: Tests, around: Iterable[int], looks: StateChecks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[ResultMaker],
+def make_steady_call(tests: Tests, around: Iterable[int], looks: StateChecks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[ResultMaker],
          args: Any, base: int, framework: NativeTensors, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
          weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Returns a function of (args, kwargs): it returns the result if the call is like the recorded one, else `otherwise`. Without `launch`

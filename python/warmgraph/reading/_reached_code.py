@@ -143,7 +143,7 @@ class ReachedCode:
         root = self._root
         if root is None or not around.is_of(root) or self._brings_code(root) or not around.is_current():
             return False
-        self._larger[tuple(classes.items()), ()] = around.made(self, root)
+        self._larger[tuple(classes.items()), ()] = around.read(self, root)
         return True
 
     def _copy(self) -> ReachedCode:
@@ -356,7 +356,7 @@ class SurroundingCode:
     def is_current(self) -> bool:
         return self._kept.is_current() and self._kept._has_same_classes()
 
-    def made(self, reached: ReachedCode, root: types.FunctionType) -> ReachedCode:
+    def read(self, reached: ReachedCode, root: types.FunctionType) -> ReachedCode:
         """The set for `root`, the same as if `root` was read. `reached` is the set that `root` has so far."""
         found = self._kept._copy()
         found._function, found._root = reached._function, root

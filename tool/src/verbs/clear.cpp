@@ -65,18 +65,18 @@ void tell(const std::string& text)
 bool agrees(const Context& context, const Removal& planned)
 {
     constexpr int k_patience_ms = 10'000;
-    const InputKind answering = input_kind();
-    if (answering == InputKind::nobody) return true;
+    const InputKind input = input_kind();
+    if (input == InputKind::nobody) return true;
     tell(fmt::format("Remove {} from {}? [y/N] ", text_of(planned), path_text(context.cache_dir)));
     struct pollfd ready{STDIN_FILENO, POLLIN, 0};
-    if (answering == InputKind::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
+    if (input == InputKind::stream && ::poll(&ready, 1, k_patience_ms) == 0) {
         tell("\nno answer was given, so nothing is removed; give --yes to remove without a question\n");
         return false;
     }
     std::array<char, 64> answer{};
     // unbuffered: the input after the answer belongs to the next reader, e.g. a script.
     std::setvbuf(stdin, nullptr, _IONBF, 0);
-    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return answering == InputKind::stream;
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return input == InputKind::stream;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 

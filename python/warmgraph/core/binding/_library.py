@@ -53,7 +53,7 @@ class Library:
         """The C functions in a form in which a call keeps Python's global lock."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
 
-    def made(self, name: str, *arguments: Any) -> int:
+    def create(self, name: str, *arguments: Any) -> int:
         """Calls a function whose last argument receives the handle, and returns the handle."""
         handle = ctypes.c_void_p()
         _log.limit.follow(self._cdll)

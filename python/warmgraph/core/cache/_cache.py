@@ -140,7 +140,7 @@ def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tup
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
     options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
     try:
-        handle = lib.made("wg_save_cache_artifacts", handles, len(caches), ctypes.byref(options))
+        handle = lib.create("wg_save_cache_artifacts", handles, len(caches), ctypes.byref(options))
     except errors.NotFound:
         return None
     try:
@@ -216,7 +216,7 @@ class Cache(Handle):
             setattr(options, name, int(getattr(given, name)))
         for name, rank in (("global_rank", global_rank), ("tp_rank", tp_rank), ("pp_rank", pp_rank)):
             setattr(options, name, -1 if rank is None else rank)
-        super().__init__(lib.made("wg_cache_open", ctypes.byref(options)), lib.wg_cache_close)
+        super().__init__(lib.create("wg_cache_open", ctypes.byref(options)), lib.wg_cache_close)
         self.model = model
 
     @property
@@ -278,7 +278,7 @@ class Cache(Handle):
         if not wait:
             library().wg_cache_preload(self.pointer, ctypes.byref(options), None)
             return None
-        preload = library().made("wg_cache_preload", self.pointer, ctypes.byref(options))
+        preload = library().create("wg_cache_preload", self.pointer, ctypes.byref(options))
         try:
             now = _c.wg_preload_progress(size=ctypes.sizeof(_c.wg_preload_progress))
             library().wg_preload_progress_of(preload, ctypes.byref(now))
@@ -304,7 +304,7 @@ class Cache(Handle):
         """Puts a bundle's bytes into the folder. Skips and names artifacts that do not fit the device, its driver and the environment.
         Existing artifacts are not replaced."""
         lib = library()
-        handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
+        handle = lib.create("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
             return _info_of(handle)
         finally:
@@ -321,7 +321,7 @@ class Cache(Handle):
         signed them."""
         lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
         try:
-            handle = lib.made("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
+            handle = lib.create("wg_cache_get_artifact", self.pointer, kind.encode(), array_of(_c.wg_key_value, pairs), len(pairs))
         except errors.NotFound:
             return None
         try:
@@ -381,9 +381,9 @@ class Function(Handle):
 
         callback = _c.wg_callback(run_body)
         if body is None:
-            pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
+            pointer = lib.create("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:
-            pointer = lib.made("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
+            pointer = lib.create("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
         del keep
 
         def destroy(one: int, _callback: Any = callback) -> None:  # the default argument keeps the callback alive
@@ -466,7 +466,7 @@ def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
 
 def report_of(function: int) -> Report:
     lib = library()
-    handle = lib.made("wg_function_report", function)
+    handle = lib.create("wg_function_report", function)
     try:
         phases = [(lib.wg_report_phase_name(handle, i).decode(), lib.wg_report_phase_ms(handle, i))
                   for i in range(lib.wg_report_phase_count(handle))]

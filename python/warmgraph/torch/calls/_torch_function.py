@@ -16,7 +16,7 @@ from warmgraph import errors
 from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.calls._side_effects import difference
-from warmgraph.calls._steady_calls import OTHERWISE, Tests
+from warmgraph.calls._steady_calls import NOT_ALIKE, Tests
 from warmgraph.core.binding import _fork
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.reading import _plain_values, _reached_code
@@ -152,15 +152,15 @@ class TorchFunction:
     # --- A call
 
     def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Returns the result of the call if it is like an earlier call, else OTHERWISE. owner: the id of the wrapper's object."""
+        """Returns the result of the call if it is like an earlier call, else NOT_ALIKE. owner: the id of the wrapper's object."""
         known = self.steady.get(owner, [])
         with _moved_tensors.using:  # while tensors are moved away, no call is like an earlier one
             for one in list(known):
                 result = one.call(args, kwargs)
-                if result is not OTHERWISE:
+                if result is not NOT_ALIKE:
                     self._known.put_first(owner, one)
                     return result
-        return OTHERWISE
+        return NOT_ALIKE
 
     def _place_of(self, owner: int) -> int:
         """The key in `steady` for the calls of an object with this id. A compiled method's own object is not the wrapper's object."""
@@ -176,7 +176,7 @@ class TorchFunction:
             self.begin(wrapped)
         refusals, served = self._refusals + self._put_off, self._served
         with _moved_tensors.using, _garbage_collection.later:
-            result = self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+            result = self._answer(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
         if self.may_give_up:
             self._weigh(wrapped, owner, args, kwargs, self._refusals + self._put_off != refusals, self._served != served)
         return result
@@ -218,7 +218,7 @@ class TorchFunction:
         if torch.cuda.is_initialized() and not _preload.was_begun(wrapped, index := torch.cuda.current_device()):
             _preload.begin(wrapped, index)
 
-    def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _answer(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
             call, key, variant = self._read(owner, arguments)
         except Exception as error:
@@ -234,7 +234,7 @@ class TorchFunction:
             bound.launch()
         except errors.MissForbidden:  # an input has another alignment, or overlaps others differently: this is handled like a first call
             self._around.pop(id(owner), None)
-            return self._answered(wrapped, owner, arguments, args, kwargs)
+            return self._answer(wrapped, owner, arguments, args, kwargs)
         except _launching.NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
         self._served += 1
@@ -438,14 +438,14 @@ class TorchFunction:
             _log.warning("'%s' is recorded again: %s", given.name, why)
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
-        entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        entry = pool.get_or_make(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
         """The library's reason why a call has no entry. The call's outputs are not known, so the reason always names them, too."""
         device = _launching.device_of(call.device.index or 0)
         try:
-            entry = pool_of(wrapped._where()).made(
+            entry = pool_of(wrapped._where()).get_or_make(
                 given.name, lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:

@@ -365,7 +365,7 @@ def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
 def _defaults(wrapped: CachedFunction) -> dict[str, Any]:
     """The default values of forward_fn's parameters (`lambda x=x: model(x)`)."""
     try:
-        return wrapped._bound((), {})
+        return wrapped._bind((), {})
     except TypeError as error:
         raise errors.InvalidArgument(f"{wrapped._description} cannot be called without arguments ({error}): give capture_one a function that binds "
                                      "them (functools.partial)") from None

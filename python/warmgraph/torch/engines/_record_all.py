@@ -320,7 +320,7 @@ class _FirstCapture:
 
     def __init__(self, seen: _ObservedCapture, described: _outputs.ResultDescription) -> None:
         call = seen.call
-        self.outputs = [one.made(call.device) for one in described.outputs]
+        self.outputs = [one.allocate(call.device) for one in described.outputs]
         copies = [_copied_graph.Copy(fresh.data_ptr(), output.data_ptr(), _tensors.extent(fresh))
                   for fresh, output in zip(described.fresh, self.outputs) if fresh.numel()]
         self._copied = _copied_graph.CopiedGraph(seen._graph.raw_cuda_graph(), copies)

@@ -28,7 +28,7 @@ class Description:
         """The gradients that backward receives. `outputs`: the outputs of forward."""
         return [dataclasses.replace(outputs[i], name=f"pair.grad{n}") for n, i in enumerate(self.differentiable)]
 
-    def made(self) -> list[Output]:
+    def list_made(self) -> list[Output]:
         """The gradients that backward returns."""
         return [one for one in self.gradients if one is not None]
 

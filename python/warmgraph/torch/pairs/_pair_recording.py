@@ -140,7 +140,7 @@ class PairRecording(Recording):
 
     def answer(self) -> Any:
         """Runs the function and returns its result, which has the caller's autograd graph."""
-        self._result = self._answered()
+        self._result = self._answer()
         return self._result
 
     @property
@@ -201,7 +201,7 @@ class PairRecording(Recording):
         copy = _Copy(self._function, call, storages, swaps=True)
         saver = Saver(copy.regions, call.device, self.draws)
         with _capture.own_generator(call.device, self._seed, self._offset), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
-            results = [one.made(call.device) for one in self._described.outputs]
+            results = [one.allocate(call.device) for one in self._described.outputs]
             outputs = self.ran_forward(copy, saver, results)
             self._own_saved = [one.clone() for one in saver.memory]
             given = [_pattern(self._described.outputs[i], call.device) for i in self._differentiable()]
@@ -217,7 +217,7 @@ class PairRecording(Recording):
         self._gradients = self._gradient_outputs(gradients)
         self._own = [one for one in gradients if one is not None]
         self._saved = [Output(f"pair.saved{i}", _tensors.text_of(one.dtype), tuple(one.size()), (1,)) for i, one in enumerate(saver.memory)]
-        self._memory = _Memory(results, saver.memory, given, [one.made(call.device) for one in self._gradients if one is not None])
+        self._memory = _Memory(results, saver.memory, given, [one.allocate(call.device) for one in self._gradients if one is not None])
 
     def _gradient_outputs(self, gradients: Sequence[torch.Tensor | None]) -> list[Output | None]:
         found: list[Output | None] = []
@@ -278,8 +278,8 @@ class PairRecording(Recording):
         saved = [self._saved[i] for i in self._first.filled]
         base = _outputs.to_text(_outputs.ResultDescription(described.tree, [*described.outputs, *saved], []), call.regions, self._draws, call.around.objects)
         pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
-        made = _outputs.ResultDescription({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
-                                  pair.made(), [])
+        made = _outputs.ResultDescription({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.list_made()))]},
+                                  pair.list_made(), [])
         inputs = [one for one in call.regions if one.name in pair.used and not one.is_state]
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
 
@@ -352,7 +352,7 @@ class PairRecording(Recording):
         _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        return pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        return pool.get_or_make(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
 
 
 class _GradientJudge:
@@ -458,7 +458,7 @@ def _requires_grad(region: Any) -> bool:
 
 def _pattern(output: Output, device: torch.device) -> torch.Tensor:
     """A gradient for testing backward: its numbers are exact in each type, and their sum is small."""
-    made = output.made(device)
+    made = output.allocate(device)
     values = (torch.arange(made.numel(), device=device) % 13 - 6).to(torch.float32) / 8
     return made.copy_(values.view(made.size()))
 

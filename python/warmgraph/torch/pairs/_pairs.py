@@ -41,7 +41,7 @@ class Arena:
     def memory(self) -> list[torch.Tensor]:
         with self.lock:
             if self._memory is None:
-                self._memory = [one.made(self._device) for one in self._outputs]
+                self._memory = [one.allocate(self._device) for one in self._outputs]
             return self._memory
 
     def expect(self, generation: int) -> None:
@@ -92,7 +92,7 @@ class BoundPair(BoundCall):
 
     def _memory(self) -> list[torch.Tensor]:
         variant: Any = self.variant
-        made = [one.made(self.device) for one in variant.metadata.outputs[:variant.pair.results]]
+        made = [one.allocate(self.device) for one in variant.metadata.outputs[:variant.pair.results]]
         return [*made, *variant.arena.memory()]
 
     def forward(self) -> list[torch.Tensor]:
@@ -122,7 +122,7 @@ class BoundPair(BoundCall):
             keep = []
             for output, i in zip(variant.pair.given(variant.metadata.outputs), variant.pair.differentiable):
                 keep.append(self._given(output, gradients[i], taken))
-            made = [None if one is None else one.made(self.device) for one in variant.pair.gradients]
+            made = [None if one is None else one.allocate(self.device) for one in variant.pair.gradients]
             pointers = [one.data_ptr() for one in (*keep, *arena.memory()) if one.numel()]
             pointers += [used[one.name][0] for one in self.call.inputs if one.name in used]
             pointers += [one.data_ptr() for one in made if one is not None and one.numel()]
@@ -147,7 +147,7 @@ class BoundPair(BoundCall):
     def _given(self, output: Output, gradient: torch.Tensor | None, taken: list[tuple[int, int]]) -> torch.Tensor:
         """A gradient as backward needs it: with the layout and alignment of the recording, and in memory that overlaps nothing else."""
         if gradient is None:
-            made = output.made(self.device).zero_()
+            made = output.allocate(self.device).zero_()
         else:
             made = gradient.detach()
             start = made.data_ptr() if made.layout == torch.strided and made.numel() and not made.is_conj() and not made.is_neg() else 1
@@ -155,7 +155,7 @@ class BoundPair(BoundCall):
             is_apart = all(end <= first or last <= start for first, last in taken)
             if start % _outputs.ALIGNMENT or not is_apart or tuple(made.stride()) != output.strides \
                     or made.dtype != _tensors.dtype_of(output.dtype):
-                made = output.made(self.device).copy_(made)
+                made = output.allocate(self.device).copy_(made)
         if made.numel():
             taken.append((made.data_ptr(), made.data_ptr() + _tensors.extent(made)))
         return made
@@ -201,9 +201,9 @@ class PairFunction(TorchFunction):
         super().reset()
         self._hooks.clear()
 
-    def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _answer(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if not torch.is_grad_enabled():
-            return super()._answered(wrapped, owner, arguments, args, kwargs)
+            return super()._answer(wrapped, owner, arguments, args, kwargs)
         try:
             call, _, variant = self._read(owner, arguments)
             needs_grad = bool(_pair_recording.differentiable_of(call))
@@ -212,7 +212,7 @@ class PairFunction(TorchFunction):
             return self._failed(wrapped, owner, arguments, error)
         if not needs_grad:
             with torch.no_grad():
-                return super()._answered(wrapped, owner, arguments, args, kwargs)
+                return super()._answer(wrapped, owner, arguments, args, kwargs)
         if why:
             return self._refuse(wrapped, owner, arguments, why)
         if variant is None:
@@ -278,7 +278,7 @@ class PairFunction(TorchFunction):
             _log.info("'%s' is recorded again: '%s' is missing", given.name, declared.name)
             return None
         full = _declarations.completed(declared, _outputs.from_text(text), [])
-        backward = pool.made(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        backward = pool.get_or_make(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         variant = PairVariant.of(wrapped._name(), forward, backward, call.device)
         if len(variant.pair.gradients) != len(_pair_recording.differentiable_of(call)):
             raise errors.Corrupt(f"it has {len(variant.pair.gradients)} gradients, and the call {len(_pair_recording.differentiable_of(call))}")

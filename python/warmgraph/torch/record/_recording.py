@@ -87,10 +87,10 @@ class Recording:
     def answer(self) -> Any:
         """The call's own result, computed on the caller's memory. No internal error may occur here."""
         with torch.no_grad():
-            self._result = self._answered()
+            self._result = self._answer()
         return self._result
 
-    def _answered(self) -> Any:
+    def _answer(self) -> Any:
         """Runs the function. Before it writes memory, the earlier contents are copied: if its operators are shown, when an operator writes;
         if not, small regions and regions that an earlier call wrote are copied first."""
         self._is_shown = self._function.may_be_shown(self._call)
@@ -251,7 +251,7 @@ class Recording:
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = pool.made(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        entry = pool.get_or_make(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
@@ -314,7 +314,7 @@ class FirstCapture:
 
     def __init__(self, recording: Recording, described: _outputs.ResultDescription) -> None:
         call = recording._call
-        self.described, self.outputs = described, [one.made(call.device) for one in described.outputs]
+        self.described, self.outputs = described, [one.allocate(call.device) for one in described.outputs]
         self.asked = _operators.OperatorTexts()
         versions = [version_of(place.tensor) for place in call.places]
         self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions, self.asked)
@@ -354,7 +354,7 @@ class SecondCapture:
         regions = [moved.region(one) for one in call.regions]
         rest = iter(self._shadows.storages[len(pointers):])
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
-                   else one.made(call.device) for one in described.outputs]
+                   else one.allocate(call.device) for one in described.outputs]
         swapped, shared = function.in_place(call)
         (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, shared)
         itself = {id(one) for one in (*swapped, *shared)}

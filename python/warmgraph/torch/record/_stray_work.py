@@ -18,7 +18,7 @@ def refused(device: torch.device) -> Iterator[None]:
     """Refuses such work of any kind within a capture: kernels of compiled code, of Triton and of libraries. Such work has already run when
     it is detected; PyTorch's operators are checked before they run (_operators.py)."""
     index, lib = device.index or 0, library()
-    watch = lib.made("wg_stream_watch", _launching.stream_of(_launching.device_of(index), index))
+    watch = lib.create("wg_stream_watch", _launching.stream_of(_launching.device_of(index), index))
     try:
         yield
         stray = lib.text("wg_watch_stray", watch)

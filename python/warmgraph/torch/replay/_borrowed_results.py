@@ -38,7 +38,7 @@ class BorrowedResults:
         """The memory that a launch writes. It is the same for all threads."""
         with self._making:
             if self._memory is None:
-                made = [one.made(self._device) for one in self._declared]
+                made = [one.allocate(self._device) for one in self._declared]
                 self._places = [(one.data_ptr(), one.untyped_storage().nbytes()) if one.numel() else None for one in made]
                 self._memory = made
             return self._memory

@@ -42,7 +42,7 @@ class BoundCall:
 
     def _memory(self) -> list[torch.Tensor]:
         """The memory of the outputs."""
-        return self.borrowed.memory() if self.borrowed is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
+        return self.borrowed.memory() if self.borrowed is not None else [one.allocate(self.device) for one in self.variant.metadata.outputs]
 
     def launch(self) -> None:
         """Launches in the current stream."""

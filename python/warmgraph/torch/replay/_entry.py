@@ -261,7 +261,7 @@ class Entry(Handle):
         self.cache, self.device, self.name = cache, device, given.name
         lib, (raw, keep) = library(), raw_spec(given)
         if captures is None:
-            pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
+            pointer = lib.create("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:
             asked = _JudgeCallback(judge) if judge is not None else None
             adoption, kept = _raw_adoption(*captures, asked)
@@ -270,7 +270,7 @@ class Entry(Handle):
                 part = _c.wg_adopted_part(high=recording >> 64, low=recording % 2**64, half=half)
                 adoption.part = ctypes.pointer(part)
             try:
-                pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+                pointer = lib.create("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
             except errors.Error as error:
                 refusal = asked.raised if asked is not None and asked.raised is not None else error
                 if isinstance(refusal, errors.Error):

@@ -29,7 +29,7 @@ class Output:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def made(self, device: torch.device) -> torch.Tensor:
+    def allocate(self, device: torch.device) -> torch.Tensor:
         return torch.empty_strided(self.sizes, self.strides, dtype=_tensors.dtype_of(self.dtype), device=device)
 
 
@@ -257,7 +257,7 @@ def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str
 def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
     """Why `rebuilt` would fail, or "". Call this before a launch, because after it the caller's memory is already changed."""
     try:
-        rebuilt(metadata.tree, [one.made(torch.device("meta")) for one in metadata.outputs], objects)
+        rebuilt(metadata.tree, [one.allocate(torch.device("meta")) for one in metadata.outputs], objects)
     except Exception as error:
         return f"the result cannot be made again ({type(error).__name__}: {error}): return lists, tuples, dicts or data classes"
     return ""

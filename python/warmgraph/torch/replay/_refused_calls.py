@@ -7,7 +7,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from warmgraph.calls._steady_calls import OTHERWISE
+from warmgraph.calls._steady_calls import NOT_ALIKE
 from warmgraph.torch.replay import _surrounding_work
 
 FROM = 4  # number of refusals in a row after which a function is given up
@@ -37,11 +37,11 @@ class RefusedCalls:
         self._shapes = shapes
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs the call and returns its result. Returns OTHERWISE if the call needs the full check."""
+        """Runs the call and returns its result. Returns NOT_ALIKE if the call needs the full check."""
         if _surrounding_work.is_inside() or self._code() is not self._was or self._is_due():
-            return OTHERWISE
+            return NOT_ALIKE
         if _kinds(args, kwargs) not in self._kinds or self._shapes and shapes(args, kwargs) in self._shapes:
-            return OTHERWISE
+            return NOT_ALIKE
         self._noted()
         if self._keeps_grad or not torch.is_grad_enabled():
             return self._run(*args, **kwargs)

@@ -13,7 +13,7 @@ import torch
 
 from warmgraph import errors
 from warmgraph.calls import _steady_calls
-from warmgraph.calls._steady_calls import OTHERWISE, Tests
+from warmgraph.calls._steady_calls import NOT_ALIKE, Tests
 from warmgraph.core.binding import _fork
 from warmgraph.reading import _native_snapshots
 from warmgraph.torch.read import _argument_tests, _native_tensors, _tensors
@@ -25,7 +25,7 @@ _log = logging.getLogger("warmgraph")
 
 
 class SteadyTorchCall:
-    """Made from a replayed call. `call` replays a call that is like that one; for any other call it returns OTHERWISE. Thread-safe."""
+    """Made from a replayed call. `call` replays a call that is like that one; for any other call it returns NOT_ALIKE. Thread-safe."""
 
     def __init__(self, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
@@ -49,10 +49,10 @@ class SteadyTorchCall:
             raise NotSteady  # an argument is also in the surroundings, so the call is not comparable with calls that have another argument
         always = _native_snapshots.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
-        result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
+        result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], NOT_ALIKE)
         lent = self._borrowed.ranges() if self._borrowed is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
-        self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
+        self._look = _steady_calls.make_steady_call(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
                                         _entry.FLAT, framework, self._launch() if is_plain else None, result, _moved_tensors.moves,
                                         _native_tensors.telling_bytes())
         self.call = self._look if is_plain else self._called
@@ -67,13 +67,13 @@ class SteadyTorchCall:
         """Replays a call that draws random numbers or borrows its results."""
         with _moved_tensors.using, self._borrowed.lock if self._borrowed is not None else contextlib.nullcontext(), self._entry.lock:
             found = self._look(args, kwargs)
-            if found is OTHERWISE:
-                return OTHERWISE
+            if found is NOT_ALIKE:
+                return NOT_ALIKE
             outputs, values = found
             try:
                 _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args))
             except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
-                return OTHERWISE
+                return NOT_ALIKE
             if self._borrowed is not None:
                 outputs = self._borrowed.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
@@ -118,11 +118,11 @@ def _addresses(call: TorchCall, pointers: Sequence[int]) -> dict[int, int]:
 
 
 def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
-    """Handles an error of a launch: returns OTHERWISE if nothing was launched, else raises the error."""
+    """Handles an error of a launch: returns NOT_ALIKE if nothing was launched, else raises the error."""
     try:
         expect_ok(status)
     except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
-        return OTHERWISE
+        return NOT_ALIKE
 
 
 def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: Tests) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
