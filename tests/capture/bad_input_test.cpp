@@ -41,7 +41,7 @@ TEST_F(BadInput, MissingUnknownAndRepeatedArguments)
     expect_invalid([&] { f({{"x", m_x}}); }, "'y' is missing");
     expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"z", m_y}}); }, "'z' is not declared: declared are x, y");
     expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"x", m_x}}); }, "'x' is given twice");
-    expect_invalid([&] { f({{"x", 1}, {"y", m_y}}); }, "'x' was given a number");
+    expect_invalid([&] { f({{"x", 1}, {"y", m_y}}); }, "'x' is a number in this call");
     EXPECT_TRUE(entries().empty());
 }
 
