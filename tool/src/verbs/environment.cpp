@@ -29,9 +29,9 @@ std::string line_of(const JudgedEnvironment& one, const guards::Relaxation& rela
 {
     const std::string entries = plural(one.entries, "entry");
     if (!one.problem.empty())
-        return fmt::format("environment key {} recorded ({}), but unknown on this machine: {}", one.key, entries,
+        return fmt::format("environment key {} recorded ({}), not known here: {}", one.key, entries,
                            printable(one.problem));
-    const std::string both = fmt::format("environment key {} recorded, {} on this machine", one.key, one.here);
+    const std::string both = fmt::format("environment key {} recorded, {} here", one.key, one.here);
     const std::string fields = guards::fields_text(one.compared.fields);
     switch (one.compared.fit) {
     case EnvironmentFit::same: break;
