@@ -124,7 +124,7 @@ TEST_F(Searched, WhatDoesNotRunOrGivesOtherResultsNeverWins)
     m_bench.wrong.insert(tile(4));
     const Winner winner = enumerated();
     EXPECT_EQ(winner.config, tile(8));
-    EXPECT_THAT(winner.timings[1].failed, HasSubstr("not the default's: output 0: element 3"));
+    EXPECT_THAT(winner.timings[1].failed, HasSubstr("differ from the default's: output 0: element 3"));
     EXPECT_EQ(winner.timings[2].failed, "CL_INVALID_WORK_GROUP_SIZE");
     EXPECT_EQ(m_bench.timed[tile(4)], 0) << "its time does not count, whatever it is";
 }

@@ -140,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void heavy(__global con
     const TuningReport report = tune();
     EXPECT_EQ(report.config, (TunedConfig{{"WORK", 64}}));
     ASSERT_EQ(report.timings.size(), 5U);
-    EXPECT_THAT(report.timings[2].failed, HasSubstr("results are not the default's: output 0: element"));
+    EXPECT_THAT(report.timings[2].failed, HasSubstr("results differ from the default's: output 0: element"));
     EXPECT_THAT(report.timings[3].failed, HasSubstr("launch")) << "the fixture's launch throws for 2";
     EXPECT_THAT(report.timings[4].failed, HasSubstr("not this one"));
     EXPECT_THAT(report.timings[1].failed, HasSubstr("results")) << "it writes nothing, right behind the default";

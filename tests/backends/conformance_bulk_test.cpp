@@ -308,11 +308,11 @@ TEST_P(ConformanceBulk, RefusesWhatMakesNoSense)
     const std::vector<AddressWindow> many(k_most_windows + 1, AddressWindow{1, 2});
     constexpr auto k_code = ErrorCode::invalid_argument;
     each([&](BulkMemory& bulk) {
-        EXPECT_TRUE(failed_with(bulk.departure(memory, {}, DType::f32, 4, 0), k_code, "0 others"));
-        EXPECT_TRUE(failed_with(bulk.departure(memory, nine, DType::f32, 4, 0), k_code, "9 others"));
+        EXPECT_TRUE(failed_with(bulk.departure(memory, {}, DType::f32, 4, 0), k_code, "0 regions"));
+        EXPECT_TRUE(failed_with(bulk.departure(memory, nine, DType::f32, 4, 0), k_code, "9 regions"));
         EXPECT_TRUE(failed_with(bulk.departure(memory, std::array{memory}, DType::f32, 4, -1), k_code, "-1"));
         EXPECT_TRUE(failed_with(bulk.departure(memory, std::array{memory}, DType::f64, 1ULL << 62U, 0), k_code));
-        EXPECT_TRUE(failed_with(bulk.words_in({memory, 64}, many, 1), k_code, "65 windows"));
+        EXPECT_TRUE(failed_with(bulk.words_in({memory, 64}, many, 1), k_code, "65 address ranges"));
         EXPECT_TRUE(failed_with(bulk.copy(memory, gone.address, 64), k_code));
         EXPECT_TRUE(failed_with(bulk.fill(gone, std::byte{1}), k_code));
         EXPECT_TRUE(failed_with(bulk.disturb(gone, DType::i32), k_code));

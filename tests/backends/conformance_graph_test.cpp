@@ -47,7 +47,8 @@ TEST_P(ConformanceGraph, RecordsOnShadowsThatNothingElseMayUse)
     EXPECT_EQ(std::get<RawFill>(graph.nodes[1].work).destination, shadow.address);
     EXPECT_FALSE(stream->launch(add_scalar(shadow.address, 1)).has_value());
     std::byte byte{};
-    EXPECT_TRUE(failed_with(device->upload(shadow.address, {&byte, 1}), ErrorCode::invalid_argument, "shadow"));
+    EXPECT_TRUE(
+        failed_with(device->upload(shadow.address, {&byte, 1}), ErrorCode::invalid_argument, "reserved for captures"));
     device->release(shadow);
 }
 

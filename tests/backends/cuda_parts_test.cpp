@@ -260,7 +260,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
         EXPECT_TRUE(failed_with(read_wait(driver, nullptr), ErrorCode::not_recordable, why));
     };
     g_wait.params.nvSciSync.fence = &g_wait;
-    refused("semaphore 0: it has a fence of NvSciSync");
+    refused("semaphore 0: it has an NvSciSync fence");
     g_wait.params.nvSciSync.fence = nullptr;
     g_wait.params.keyedMutex.key = 4;
     refused("it has a keyed mutex (key 4, 0 ms)");
@@ -269,7 +269,7 @@ TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
     refused("it has a keyed mutex (key 0, 10 ms)");
     g_wait.params.keyedMutex.timeoutMs = 0;
     g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // a flag that is only valid for signals
-    refused("flags 0x1, expected 0x2 at most");
+    refused("flags 0x1, expected at most 0x2");
     g_signal.params.keyedMutex.key = 1;
     EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable, "keyed mutex (key 1"));
 }

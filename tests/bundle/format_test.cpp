@@ -118,7 +118,7 @@ TEST_F(BundleFormat, TellsANewerOneFromADamagedOne)
     bytes[bundle_at::version] = std::byte{2};
     EXPECT_TRUE(failed_with(open_bundle(bytes), ErrorCode::corrupt, "damaged"));
     reseal_bundle(bytes);
-    EXPECT_TRUE(failed_with(open_bundle(bytes), ErrorCode::stale, "has format 2, this warmgraph reads 1"));
+    EXPECT_TRUE(failed_with(open_bundle(bytes), ErrorCode::stale, "has format 2, this version of warmgraph reads 1"));
 }
 
 Result<std::unique_ptr<Bundle>> open_hostile(const Bytes& bytes) { return Bundle::open(bundle::over_bytes(bytes)); }

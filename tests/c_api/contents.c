@@ -30,7 +30,7 @@ void constants_come_with_the_entry(void)
     spec.name = "add_other", spec.max_constant_bytes = k_bytes - 1;
     it = wrap_in(open_cache("constants", wg_policy_read_write), &spec, add_table, NULL);
     CHECK(call(&it) == wg_outcome_refused && holds(it.y, 200, 2));
-    CHECK(reason_contains(it.function, "its constants have 256 bytes, at most 255 are kept"));
+    CHECK(reason_contains(it.function, "its constants have 256 bytes, expected at most 255"));
     end(&it);
 
     spec.name = "add_table", spec.max_constant_bytes = 0;
@@ -42,7 +42,7 @@ void constants_come_with_the_entry(void)
     constant.memory = wg_buffer_memory(other);
     it = wrap_in(open_cache("constants", wg_policy_read_write), &spec, add_table, NULL);
     CHECK(call(&it) == wg_outcome_refused && holds(it.y, 200, 2));
-    CHECK(reason_contains(it.function, "the constant 'table' holds something else"));
+    CHECK(reason_contains(it.function, "the constant 'table' has other contents"));
     OK(wg_function_destroy(it.function));
     constant.name = NULL;
     FAILS(wg_wrap(it.cache, g_device, &spec, add_table, NULL, &it.function), wg_invalid_argument,

@@ -298,7 +298,7 @@ void wrong_calls_are_refused(void)
     args[1].name = "x", CALL_FAILS("'x' is given twice");
     args[1] = memory_arg("y", small), CALL_FAILS("'y' needs 256 bytes, its memory has 252");
     args[1].memory.address.base = 0, CALL_FAILS("'y' has no memory");
-    args[0].kind = wg_arg_number, args[0].dtype = wg_i32, CALL_FAILS("'x' was given a number");
+    args[0].kind = wg_arg_number, args[0].dtype = wg_i32, CALL_FAILS("'x' is a number in this call");
     args[0].kind = wg_arg_tensor, args[0].dtype = -1, CALL_FAILS("'x' has the type -1");
     args[0].kind = wg_arg_tensor, args[0].rank = 1, CALL_FAILS("the sizes of 'x' are null");
     args[0].kind = 9, CALL_FAILS("'x' has the kind 9");

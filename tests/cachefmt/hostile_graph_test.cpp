@@ -165,7 +165,7 @@ const std::vector<Hostile>& hostile_graphs()
          "addend 4294967296 does not fit scalar 'position' of 4 bytes"},
         // Faults in copies and fills
         {"CopyFromScalar", [](Graph& g) { copy(g).source.kind = SlotKind::scalar; },
-         "copy (node 2): source is no region"},
+         "copy (node 2): source is not a region"},
         {"CopyAtOffset", [](Graph& g) { copy(g).source.offset = 4; },
          "copy (node 2): source is not a region at offset 0"},
         {"CopyFromNowhere", [](Graph& g) { copy(g).source.target = 77; },

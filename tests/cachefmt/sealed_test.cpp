@@ -65,7 +65,7 @@ TEST_F(Sealing, AnotherKindsFileIsNotOpened)
 {
     SealedKind other = k_kind;
     other.magic = "WGOTHERS";
-    EXPECT_TRUE(failed_with(open_sealed(other, file), ErrorCode::corrupt, "are no test's file"));
+    EXPECT_TRUE(failed_with(open_sealed(other, file), ErrorCode::corrupt, "are not a test's file"));
     other = k_kind;
     other.digest_label = "facts of another test";
     EXPECT_TRUE(failed_with(open_sealed(other, file), ErrorCode::corrupt, "digest does not match"));
@@ -89,8 +89,8 @@ TEST_F(Sealing, AFileCanBeOpenedWithoutItsContentsAndNotWithoutItsFacts)
     EXPECT_EQ(found.contents_size, 3U);
     EXPECT_TRUE(
         failed_with(open_sealed(k_kind, bytes.first(k_sealed_head + 1)), ErrorCode::corrupt, "facts are truncated"));
-    EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(8)), ErrorCode::corrupt, "8 bytes are no test's file"));
-    EXPECT_TRUE(failed_with(open_sealed(k_kind, {}), ErrorCode::corrupt, "0 bytes are no test's file"));
+    EXPECT_TRUE(failed_with(open_sealed(k_kind, bytes.first(8)), ErrorCode::corrupt, "8 bytes are not a test's file"));
+    EXPECT_TRUE(failed_with(open_sealed(k_kind, {}), ErrorCode::corrupt, "0 bytes are not a test's file"));
 }
 
 } // namespace

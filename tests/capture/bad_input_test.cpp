@@ -41,7 +41,7 @@ TEST_F(BadInput, MissingUnknownAndRepeatedArguments)
     expect_invalid([&] { f({{"x", m_x}}); }, "'y' is missing");
     expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"z", m_y}}); }, "'z' is not declared: declared are x, y");
     expect_invalid([&] { f({{"x", m_x}, {"y", m_y}, {"x", m_x}}); }, "'x' is given twice");
-    expect_invalid([&] { f({{"x", 1}, {"y", m_y}}); }, "'x' was given a number");
+    expect_invalid([&] { f({{"x", 1}, {"y", m_y}}); }, "'x' is a number in this call");
     EXPECT_TRUE(entries().empty());
 }
 
@@ -52,7 +52,7 @@ TEST_F(BadInput, LayoutsThatAreNone)
     const auto wrap = [&](const Spec& spec) { (void)cache.wrap("f", device, spec, [](Recorder&) {}); };
     Spec spec;
     spec.states = {state("s", memory, f32)};
-    expect_invalid([&] { wrap(spec); }, "'s' has 6 bytes, which is not a multiple of the 4 of its type f32");
+    expect_invalid([&] { wrap(spec); }, "'s' has 6 bytes, which is not a multiple of the 4 bytes of its type f32");
     spec.states = {{"s", memory, Access::read_write, f16, {3}, {1, 1}}};
     expect_invalid([&] { wrap(spec); }, "'s' is declared with 2 strides for 1 dimensions");
     spec.states = {{"s", memory, Access::read_write, f16, {3}, {-1}}};
@@ -132,7 +132,7 @@ TEST_F(BadInput, ACacheFolderWithOtherFilesTurnsCachingOffAndIsNotTouched)
     std::ofstream{dir.path() / "cache" / "notes.txt"} << "mine";
     {
         Cache cache{options()};
-        EXPECT_THAT(cache.disabled_reason(), HasSubstr("holds 'notes.txt'"));
+        EXPECT_THAT(cache.disabled_reason(), HasSubstr("contains 'notes.txt'"));
         EXPECT_THAT(cache.disabled_reason(), HasSubstr("give a folder of its own"));
         Function f = add_one(cache);
         const Buffer x = floats(0), y = device.allocate(k_count * 4);

@@ -74,7 +74,7 @@ TEST_F(ConstantTest, OtherContentsUnderItsNameAreNoHit)
     Cache second{options()};
     Function refused = add_table(second, other);
     EXPECT_EQ(call(refused, Outcome::refused), sums(201, 2));
-    EXPECT_THAT(refused.report().reason, HasSubstr("the constant 'table' holds something else"));
+    EXPECT_THAT(refused.report().reason, HasSubstr("the constant 'table' has other contents"));
     EXPECT_EQ(entries().size(), 1U) << "nothing is recorded over it";
 }
 
@@ -104,7 +104,7 @@ TEST_F(ConstantTest, MoreThanMayBeKeptIsRefused)
         r.stream().launch(program, "add", k_launch, r["x"], r["table"], r["y"]);
     });
     EXPECT_EQ(call(f, Outcome::refused), sums(101, 2));
-    EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, at most 255 are kept"));
+    EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, expected at most 255"));
 }
 
 /// An entry may ask for any amount of memory, so the loading process sets a limit.
@@ -116,7 +116,7 @@ TEST_F(ConstantTest, MoreThanMayBeKeptIsNotLoaded)
     spec.max_constant_bytes = k_count * 4 - 1;
     Function loaded = cache.load("add_table", device, spec);
     EXPECT_THAT(message_of(thrown_by([&] { loaded({{"x", m_x}, {"y", m_y}}); })),
-                HasSubstr("constants have 256 bytes, at most 255 are loaded"));
+                HasSubstr("constants have 256 bytes, expected at most 255"));
 }
 
 TEST_F(ConstantTest, FunctionsWithTheSameContentsShareOneFile)
@@ -145,7 +145,7 @@ TEST_F(ConstantTest, WithoutMemoryTheCallableHasNone)
     Function f = add_table(cache, {});
     const Buffer x = floats(1), y = device.allocate(k_count * 4);
     EXPECT_THAT(message_of(thrown_by([&] { f({{"x", x}, {"y", y}}); })),
-                HasSubstr("the constant 'table', which has no memory here"));
+                HasSubstr("the constant 'table', which has no memory in this process"));
 }
 
 TEST_F(ConstantTest, IsNoMemoryOfTheCall)
@@ -166,7 +166,7 @@ TEST_F(ConstantTest, OpenedAheadItIsComparedAtTheFirstUse)
     Function f = add_table(cache, other);
     (void)cache.preload();
     EXPECT_EQ(call(f, Outcome::refused), sums(201, 2));
-    EXPECT_THAT(f.report().reason, HasSubstr("the constant 'table' holds something else"));
+    EXPECT_THAT(f.report().reason, HasSubstr("the constant 'table' has other contents"));
 }
 
 TEST_F(ConstantTest, TheirNamesAreBindingsNames)

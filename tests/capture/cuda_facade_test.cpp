@@ -210,7 +210,7 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
         Function f = wrap(cache, spec());
         y.write(counting(0));
         EXPECT_NE(f({{"x", x}, {"y", y}}), Outcome::replayed) << "the event of the graph would be one that nobody sees";
-        EXPECT_THAT(f.report().reason, HasSubstr("the event 'done', which the function does not declare here"));
+        EXPECT_THAT(f.report().reason, HasSubstr("the event 'done', which the function does not declare"));
         EXPECT_EQ(read(y), counting(3));
     }
     {

@@ -32,7 +32,7 @@ TEST_F(Foreign, GraphsCannotBeAdoptedHere)
 {
     Cache cache{options()};
     expect_refused([&] { (void)cache.adopt("f", device, versioned(), adoption()); }, ErrorCode::unsupported,
-                   "'f' cannot be adopted: " + device.id());
+                   "'f' cannot be adopted, because " + device.id());
     EXPECT_TRUE(entries().empty());
     EXPECT_NO_THROW((void)add_one(cache, "f")) << "the name stayed free";
 }

@@ -125,7 +125,7 @@ TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
             add_word(*captured, captured->capture.regions[0].address.flat() + beyond);
         const auto stored = take(written(second->capture));
         expect_refused(paired(stored), ErrorCode::not_recordable,
-                       AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("went as far as 'x'")));
+                       AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("moved by the same distance as 'x'")));
         for (RawCapture* captured : {first.get(), second.get()})
             std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
     }

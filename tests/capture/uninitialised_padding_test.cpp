@@ -311,7 +311,7 @@ TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)
         if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // run 1 is the answer
         launch_with_struct(r, "add_inside", half_initialised());
     });
-    EXPECT_THAT(message_of(recording), HasSubstr("4 words of its parameters that nobody wrote"));
+    EXPECT_THAT(message_of(recording), HasSubstr("4 uninitialised words of its parameters"));
     EXPECT_EQ(read(frame.memory[1]), all(5 + 0x4242'4242)) << "the answer is the callable's own";
 }
 

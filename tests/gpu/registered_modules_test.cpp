@@ -89,7 +89,7 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         Cache cache{options(policy)};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";
-        EXPECT_THAT(function.report().reason, HasSubstr("the module variable 'factor' holds something else"));
+        EXPECT_THAT(function.report().reason, HasSubstr("the module variable 'factor' has other contents"));
     }
     write("factor", 2.0F);
     write("offset", 7);

@@ -204,12 +204,12 @@ TEST(ManifestFile, SaysWhatIsWrongAndWhatWasExpected)
     EXPECT_THAT(error(R"({"programs": []})"), HasSubstr("0 items, expected 1 to 10000"));
     EXPECT_THAT(error(R"({"program": []})"),
                 HasSubstr("unknown member 'program', expected programs, arch; did you mean 'programs'?"));
-    EXPECT_THAT(error(R"({"arch": ["sm90"], "programs": []})"), HasSubstr("'sm90' is no architecture"));
+    EXPECT_THAT(error(R"({"arch": ["sm90"], "programs": []})"), HasSubstr("'sm90' is not an architecture"));
     EXPECT_THAT(error(R"({"programs": [7]})"), HasSubstr("program 1: it is number"));
     EXPECT_THAT(program(R"("option": "-O3")"), HasSubstr("did you mean 'options'?"));
     EXPECT_THAT(program(R"("options": ["-O3"])"), HasSubstr("'options' is array, expected a text"));
     EXPECT_THAT(program(R"("source": "a.cu")"), HasSubstr("either 'source', a file, or 'text'"));
-    EXPECT_THAT(program(R"("arch": ["compute_90"])"), HasSubstr("'compute_90' is no architecture"));
+    EXPECT_THAT(program(R"("arch": ["compute_90"])"), HasSubstr("'compute_90' is not an architecture"));
     EXPECT_THAT(program(R"("include": ["a b"])"), HasSubstr("blanks or quotes"));
     EXPECT_THAT(program(R"("backend": "cude")"), HasSubstr("did you mean 'cuda'?"));
     EXPECT_THAT(error(R"({"programs": [{"backend": "cuda", "text": "x"}]})"), HasSubstr("'name' is missing"));

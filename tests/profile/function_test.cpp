@@ -274,7 +274,7 @@ TEST_F(Profiled, MisuseIsNamed)
     const Buffer x = floats(0), y = floats(0);
     const auto thrown = thrown_by(
         [&] { cache.record_profile(f, [&](const ProfiledShape&) { return std::vector<Arg>{{"x", x}, {"y", y}}; }); });
-    EXPECT_THAT(message_of(thrown), HasSubstr("the profile asks for [5]"));
+    EXPECT_THAT(message_of(thrown), HasSubstr("expected [5] as in the profile"));
     EXPECT_TRUE(call(f, 5).is_right) << "the rest works";
 }
 

@@ -224,10 +224,10 @@ TEST_F(Padded, DeclarationsThatMakeNoSenseAreRefused)
     EXPECT_THAT(changed([](Buckets& b) { b.sizes = {32, 16}; }), HasSubstr("ascend"));
     EXPECT_THAT(changed([](Buckets& b) { b.sizes = {-16}; }), HasSubstr("-16"));
     EXPECT_THAT(changed([](Buckets& b) { b.multiple_of = 0; }), HasSubstr("multiples of 0"));
-    EXPECT_THAT(changed([](Buckets& b) { b.multiple_of = 32; }), HasSubstr("no multiple of 32"));
+    EXPECT_THAT(changed([](Buckets& b) { b.multiple_of = 32; }), HasSubstr("not a multiple of 32"));
     EXPECT_THAT(changed([](Buckets& b) { b.rule = BucketRule::learnt; }), HasSubstr("go with the rule `given`"));
-    EXPECT_THAT(message(learnt(0)), HasSubstr("0 buckets"));
-    EXPECT_THAT(message(learnt(257)), HasSubstr("257 buckets"));
+    EXPECT_THAT(message(learnt(0)), HasSubstr("buckets is 0"));
+    EXPECT_THAT(message(learnt(257)), HasSubstr("buckets is 257"));
     EXPECT_THAT(message(given({16}), true), HasSubstr("twice"));
     Spec spec = spec_of({});
     spec.inputs[0].dtype = i32;

@@ -56,7 +56,7 @@ TEST(ProfileFile, NonsenseIsNamed)
 {
     const std::vector<std::pair<std::string, std::function<void(json&)>>> changes{
         {"'function'", [](json& f) { f.erase("function"); }},
-        {"not known", [](json& f) { f["more"] = 1; }},
+        {"an unknown member", [](json& f) { f["more"] = 1; }},
         {"'key'", [](json& f) { f["function"] = "decode"; }},
         {"'parts'", [](json& f) { f["parts"] = 3; }},
         {"'parts'", [](json& f) { f["parts"] = json::array_t(33, json::object()); }},
@@ -74,7 +74,7 @@ TEST(ProfileFile, NonsenseIsNamed)
         {"'ran'", [](json& f) { f["parts"][0]["calls"][0]["ran"] = 7; }},
         {"'values'", [](json& f) { f["parts"][0]["calls"][0]["values"] = {{"a", 3}}; }},
         {"twice", [](json& f) { f["parts"][0]["calls"].push_back(f["parts"][0]["calls"][0]); }},
-        {"not known", [](json& f) { f["parts"][0]["calls"][0]["often"] = 1; }},
+        {"an unknown member", [](json& f) { f["parts"][0]["calls"][0]["often"] = 1; }},
         {"'buckets'", [](json& f) { f["learnt"][0]["buckets"] = {32, 16}; }},
         {"'buckets'", [](json& f) { f["learnt"][0]["buckets"] = {"16"}; }},
         {"'most'", [](json& f) { f["learnt"][0]["most"] = 0; }},

@@ -485,16 +485,16 @@ TEST_F(Replayer, RefusesAGraphThatIsNotItsInterfaces)
         edit(change);
         expect_not_loaded(status, text);
     };
-    refused(wgr_corrupt, "'z', is none that the function declares",
+    refused(wgr_corrupt, "'z', does not match the function's declaration",
             [](auto& entry) { entry.graph.regions[1].name = "z"; });
-    refused(wgr_corrupt, "'x', is none that the function declares",
+    refused(wgr_corrupt, "'x', does not match the function's declaration",
             [](auto& entry) { entry.graph.regions[0].kind = cachefmt::RegionKind::output; });
     refused(wgr_corrupt, "1 scalar", [](auto& entry) { entry.graph.scalars[0].name = "other"; });
     refused(wgr_corrupt, "its interface is", [](auto& entry) {
         for (auto& fact : entry.header.guards.facts)
             if (fact.name == "interface") fact.value += "; scalar n i32 [0, x]";
     });
-    refused(wgr_stale, "refused for good (recompiled)", [](auto& entry) {
+    refused(wgr_stale, "its recordings differ (recompiled)", [](auto& entry) {
         entry.header.kind = cachefmt::EntryKind::tombstone;
         entry.header.info.reason = "recompiled";
         entry.graph = {};
@@ -517,7 +517,7 @@ TEST_F(Replayer, RefusesConstantsOverTheirLimit)
     options.max_constant_bytes = 100;
     const auto small = open_cache(options);
     EXPECT_FALSE(load(small.get(), here.get(), "scale"));
-    EXPECT_THAT(wgr_last_error(), HasSubstr("constants have 256 bytes, at most 100"));
+    EXPECT_THAT(wgr_last_error(), HasSubstr("constants have 256 bytes, expected at most 100"));
     const auto cache = open();
     const auto f = load(cache.get(), here.get(), "scale");
     ASSERT_TRUE(f) << wgr_last_error();

@@ -203,7 +203,8 @@ TEST_F(ServeTest, AStateIsMadeOnceAndOneOfNoDimensionsHasOneElement)
     const MemoryRef made = states.of(weights("n", {{}, 8}, i64, {1}), {});
     EXPECT_EQ(made.size, 8U);
     EXPECT_EQ(states.of(weights("n", {{}, 8}, i64, {1}), {}), made);
-    expect_refused("of 8 and of 16 bytes", [&] { static_cast<void>(states.of(weights("n", {{}, 16}, i64, {2}), {})); });
+    expect_refused("one of 8 bytes and one of 16 bytes",
+                   [&] { static_cast<void>(states.of(weights("n", {{}, 16}, i64, {2}), {})); });
 }
 
 TEST_F(ServeTest, OtherInputsAreAskedForInVain)

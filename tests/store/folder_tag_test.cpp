@@ -84,8 +84,8 @@ TEST_F(Mark, IsNotMadeWhereAnythingElseLies)
         const auto time = fs::last_write_time(m_root);
         const auto store = LocalStore::open(m_root);
         const std::string first = path.substr(0, path.find('/'));
-        for (const std::string& says : {m_root.string() + " has no CACHEDIR.TAG of warmgraph", "holds '" + first + "'",
-                                        "for example " + (m_root / "warmgraph").string()})
+        for (const std::string& says : {m_root.string() + " has no CACHEDIR.TAG of warmgraph",
+                                        "contains '" + first + "'", "for example " + (m_root / "warmgraph").string()})
             EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, says));
         EXPECT_THAT(store.error().message, Not(HasSubstr("delete"))) << "it may be somebody's home";
         EXPECT_EQ(snapshot(m_root), before);

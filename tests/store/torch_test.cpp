@@ -140,7 +140,7 @@ TEST_F(TorchArtifacts, ThatCannotBeStoredAreRefusedByReason)
     EXPECT_TRUE(failed_with(encode(k_facts, {}), ErrorCode::invalid_argument, "no PyTorch artifacts"));
     // For an object that is too large, only the size is checked.
     EXPECT_TRUE(failed_with(encode(k_facts, ByteView(m_bytes.data(), store::k_torch_bytes + 1)), ErrorCode::unsupported,
-                            "1073741825 bytes, at most 1073741824"));
+                            "1073741825 bytes, expected at most 1073741824"));
 }
 
 TEST_F(TorchArtifacts, AreClearedAloneAndWithEverything)

@@ -143,7 +143,7 @@ TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
     EXPECT_THAT(run("ls --cache-dir elsewhere").out, HasSubstr("2 functions, 2 variants"));
     const auto again = run(0, "bundle load cache.wgb --cache-dir elsewhere", m_fits);
     EXPECT_THAT(again.out, HasSubstr("loaded nothing"));
-    EXPECT_THAT(again.out, HasSubstr("3 objects there already"));
+    EXPECT_THAT(again.out, HasSubstr("3 objects already in the cache"));
 }
 
 TEST_F(BundleCommand, SaysBeforeItIsOpenedWhatFits)

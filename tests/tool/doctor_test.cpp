@@ -125,7 +125,7 @@ TEST_F(Doctor, NamesEachProblemWithItsCure)
     EXPECT_THAT(result.out, HasSubstr("4 problems"));
     EXPECT_THAT(result.out, HasSubstr("WARMGRAPH_POLICY is 'sometimes'"));
     EXPECT_THAT(result.out, HasSubstr("WARMGRAPH_LOG is 'loud'"));
-    EXPECT_THAT(result.out, HasSubstr("WORLD_SIZE is 8, but there is no rank"));
+    EXPECT_THAT(result.out, HasSubstr("WORLD_SIZE is 8, but no rank is given"));
     EXPECT_THAT(result.out, HasSubstr("1 of 1 entries cannot be used"));
     EXPECT_THAT(result.out, HasSubstr("warmgraph check --repair"));
 }

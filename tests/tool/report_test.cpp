@@ -184,7 +184,7 @@ TEST_F(Report, DoesNotFollowALinkThatStandsAtItsDefaultName)
     std::ofstream(dir() / "precious") << "old";
     std::filesystem::create_symlink("precious", dir() / "warmgraph-report.html");
     const CommandResult planted = run(2, "report");
-    EXPECT_THAT(planted.error, HasSubstr("a link stands there"));
+    EXPECT_THAT(planted.error, HasSubstr("a link is there already"));
     EXPECT_THAT(planted.error, HasSubstr("give -o a file"));
     EXPECT_EQ(text_of(dir() / "precious"), "old");
     EXPECT_EQ(run("report -o warmgraph-report.html").status, 0) << "named";

@@ -112,11 +112,11 @@ Result<void> Spread::measure()
             auto own = departure(r, region.outcomes[i].address, i);
             if (!own) return std::unexpected(own.error());
             if (!std::isfinite(own->farthest))
-                return fail(
-                    ErrorCode::not_recordable,
-                    "it gives numbers in one run and NaN or infinity in another in '{}' (element {}) for the same "
-                    "inputs: it reads memory that it did not write, or initialises something only at its first call",
-                    name, own->first);
+                return fail(ErrorCode::not_recordable,
+                            "it gives numbers and in another run NaN or infinity in '{}' (element {}) for the same "
+                            "inputs: it reads "
+                            "memory that it did not write, or initialises something only at its first call",
+                            name, own->first);
             region.tolerance.count = std::max(region.tolerance.count, own->count);
             region.tolerance.farthest = std::max(region.tolerance.farthest, own->farthest);
         }

@@ -32,9 +32,9 @@ std::string line_of(const EnvironmentVerdict& one, const guards::Relaxation& rel
 {
     const std::string entries = plural(one.entries, "entry");
     if (!one.problem.empty())
-        return fmt::format("environment key {} recorded ({}), but unknown on this machine: {}", one.key, entries,
+        return fmt::format("environment key {} recorded ({}), not known here: {}", one.key, entries,
                            printable(one.problem));
-    const std::string both = fmt::format("environment key {} recorded, {} on this machine", one.key, one.here);
+    const std::string both = fmt::format("environment key {} recorded, {} here", one.key, one.here);
     const std::string fields = guards::fields_text(one.compared.fields);
     switch (one.compared.fit) {
     case EnvironmentFit::same: break;
