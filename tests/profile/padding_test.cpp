@@ -178,6 +178,7 @@ TEST_F(Padded, CallsInSeveralStreamsComeAfterEachOther)
     }
     for (std::size_t i = 0; i < 20; ++i)
         f(streams[i % 2], {{"x", Tensor{xs[i], f32, {50}, {}}}, {"y", Tensor{ys[i], f32, {50}, {}}}});
+    for (Stream& stream : streams) stream.synchronize(); // Device::synchronize waits for the default stream alone
     for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(read(ys[i]), read(floats(static_cast<float>(i) + 1, 50)));
 }
 
