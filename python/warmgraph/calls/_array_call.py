@@ -46,7 +46,7 @@ class ArrayVariant:
             assert variant is not None  # the variant exists as long as its function is being called
             variant._enqueue(run)
 
-        self.function = pool.get_or_make(name, lambda cache, destroyed: Function(cache, name, device, spec, enqueue, destroyed))
+        self.function = pool.make_function(name, lambda cache, destroyed: Function(cache, name, device, spec, enqueue, destroyed))
         self.refusal: Exception | None = None  # the error that refused the call which should have recorded this variant
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()

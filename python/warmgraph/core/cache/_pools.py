@@ -48,7 +48,7 @@ class Pool:
         self.caches: list[Cache] = [where.open()]
         self._names: list[set[str]] = [set()]
 
-    def get_or_make(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
+    def make_function(self, name: str, make: Callable[[Cache, Callable[[], Any]], _Made]) -> _Made:
         """Calls `make` with a cache that has no function of this name, and with a callback for `make` to call when the function is
         destroyed."""
         cache = self.take(name)

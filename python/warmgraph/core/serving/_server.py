@@ -230,7 +230,7 @@ class _Variant:
         spec = Spec(_tensors(entry.inputs), _tensors(entry.outputs), states,
                     frozenset(state.name for state in entry.states if state.is_read_only), entry.scalars, entry.facts, (),
                     entry.environment, recorded_code=entry.recorded_code)
-        self.function = server._pool.get_or_make(name, lambda cache, destroyed: Function(cache, name, self._device, spec, None, destroyed))
+        self.function = server._pool.make_function(name, lambda cache, destroyed: Function(cache, name, self._device, spec, None, destroyed))
         self._staged: dict[str, Array] = {}  # device memory for the inputs and outputs that are on the host
 
     def __call__(self, call: ServedCall, stream: int | None, out: Mapping[str, Array]) -> dict[str, Any]:

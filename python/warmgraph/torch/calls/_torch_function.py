@@ -438,14 +438,14 @@ class TorchFunction:
             _log.warning("'%s' is recorded again: %s", given.name, why)
             return None
         full = _declarations.completed(given, metadata, _bound_call.word_pointers(words))
-        entry = pool.get_or_make(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration) -> str:
         """The library's reason why a call has no entry. The call's outputs are not known, so the reason always names them, too."""
         device = _launching.device_of(call.device.index or 0)
         try:
-            entry = pool_of(wrapped._where()).get_or_make(
+            entry = pool_of(wrapped._where()).make_function(
                 given.name, lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:

@@ -352,7 +352,7 @@ class PairRecording(Recording):
         _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        return pool.get_or_make(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        return pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
 
 
 class _GradientJudge:

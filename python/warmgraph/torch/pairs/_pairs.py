@@ -68,7 +68,7 @@ class Arena:
 class PairVariant(TorchVariant):
     """A loaded pair: both halves. `function` is the forward half."""
 
-    backward: _entry.Entry = None  # the backward half; the default exists only because fields with defaults precede it
+    backward: _entry.Entry = None  # type: ignore[assignment]  # the default exists only because fields with defaults precede it
     pair: _pair_metadata.Description = None  # type: ignore[assignment]
     arena: Arena = None  # type: ignore[assignment]
 
@@ -278,7 +278,7 @@ class PairFunction(TorchFunction):
             _log.info("'%s' is recorded again: '%s' is missing", given.name, declared.name)
             return None
         full = _declarations.completed(declared, _outputs.from_text(text), [])
-        backward = pool.get_or_make(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        backward = pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         variant = PairVariant.of(wrapped._name(), forward, backward, call.device)
         if len(variant.pair.gradients) != len(_pair_recording.differentiable_of(call)):
             raise errors.Corrupt(f"it has {len(variant.pair.gradients)} gradients, and the call {len(_pair_recording.differentiable_of(call))}")

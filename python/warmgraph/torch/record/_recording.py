@@ -251,7 +251,7 @@ class Recording:
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = pool.get_or_make(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
