@@ -32,10 +32,11 @@ struct NativeCapture {
     /// Between the two captures, each scalar must change by an amount that no other scalar changes by: the amount shows
     /// which values follow which scalar.
     std::vector<std::pair<std::string, Number>> scalars{};
-    /// Ranges of live allocations that had no user while the graph was captured: the blocks that a framework's
-    /// allocator had free in its caches before and after the capture (not those of the graph's own pool), and the
-    /// memory that it has allocated since. The graph follows no address in these ranges. Without them, a stale pointer
-    /// in uninitialised padding looks like a pointer to undeclared memory, and the graph is refused.
+    /// Memory that nothing used while the graph was captured. First, the blocks that the framework's allocator kept
+    /// unused before the capture and still kept unused after it, except those of the graph's own pool. Second, memory
+    /// that the allocator took from the driver after the capture. The graph cannot use an address in this memory. Without
+    /// this list, a stale pointer in uninitialised padding looks like a pointer to undeclared memory, and the graph is
+    /// refused.
     std::vector<MemoryRef> free_blocks{};
 };
 

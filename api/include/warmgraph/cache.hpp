@@ -65,7 +65,7 @@ struct Refusal {
     /// other text counts as "other".
     std::string word;
     std::string text;        ///< the problem (what was expected, and what was found), and the cure
-    std::uint64_t calls = 1; ///< number of calls since the last report; 0: the library counted them itself
+    std::uint64_t calls = 1; ///< calls since the last report; 0: the library counted them as refused recordings
 };
 
 struct CacheOptions {
@@ -200,8 +200,8 @@ public:
     /// restores it itself, or waits for the thread that is restoring it. Preloading launches nothing and does not
     /// decide which entry a call uses. Statistics count a hit at the first use of such an entry. An entry that cannot
     /// be used counts as failed, and as a cache fault if its function is wrapped; nothing is thrown. Under the policies
-    /// off and refresh it does nothing. If a table of functions is called at once, preload after the first call: on
-    /// CUDA the other graphs then share that function's memory. invalid_argument: a name that no function can have,
+    /// off and refresh it does nothing. If a program calls many functions right after its start (a table with a graph for
+    /// each batch size), preload after the first call: on CUDA the other graphs then use the memory of the first one. invalid_argument: a name that no function can have,
     /// names without a device, or a call inside a wrapped callable.
     [[nodiscard]] Preload preload(const PreloadOptions& options = {});
 

@@ -131,15 +131,14 @@ public:
     /// the one that restores (2 ms). A process that will replay kernels of PyTorch or Triton calls it once the device
     /// is open, before it loads weights. Restores wait until it is done, so a restore that follows at once gains
     /// nothing. A second call does nothing, and failures are not reported. A process that records or adopts should not
-    /// call it: the driver takes about 100 MB of device memory for the warm-up, and more values on the host's stack
-    /// look like addresses.
+    /// call it: the driver takes about 100 MB of device memory for the warm-up, and leaves addresses on the host's
+    /// stack, which a recording then finds in kernel parameters and must refuse or prove harmless.
     void warm_up() const;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin) and keeps it loaded
-    /// while this device is open. Recording then knows the module's code, whenever the module was loaded. Replays run
-    /// this module where an entry needs the same code and the module's variables hold the values that they held at the
-    /// recording: values that the host writes into the variables later reach the replays as they reach the function.
-    /// Where the variables hold other values, the entry is refused. A function that is restored already is restored
-    /// again at its next call. invalid_argument: the module was not loaded from this image. unsupported on OpenCL.
+    /// while this device is open. Recording then knows the module's code, whenever the module was loaded. If an
+    /// entry needs the same code, its replays run this module. So a replay reads the module's variables at each launch,
+    /// as the function does. When the entry is restored, the variables must hold the values of the recording; otherwise
+    /// the entry is refused. A function that is restored already is restored again at its next call. invalid_argument: the module was not loaded from this image. unsupported on OpenCL.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque

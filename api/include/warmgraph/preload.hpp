@@ -43,17 +43,17 @@ struct PreloadOptions {
     std::vector<std::string> functions{};
     const Device* device = nullptr; ///< the device of the functions that are named
     /// The function whose last used entry is restored first, before other headers are read, which takes milliseconds
-    /// for many entries. Cache::preload returns after this entry (not with PreloadWait::all), and the rest is planned
-    /// in the background. The first call of this function enqueues the graph's nodes one by one where that gives the
+    /// for many entries. With PreloadWait::first Cache::preload returns after this entry, and the rest is planned in
+    /// the background. The first call of this function enqueues the graph's nodes one by one where that gives the
     /// same result, and the graph is instantiated after that call. Empty, or a function without an entry that fits: the
     /// most urgent entry of all comes first.
     std::string first{};
     /// Returns how urgent an entry is; entries with a higher number are restored first. Among entries of the same
-    /// urgency, and without this function, the last used entries come first; functions that are named come in the order
-    /// of their last use, because a program calls a table of functions in the same order again. `inputs` are the
-    /// recorded inputs. With PreloadWait::first it is called in the thread of Cache::preload before that returns, and
-    /// its exceptions pass through. With the other values, and after `first`, it is called in a thread of the cache; an
-    /// exception is logged, and all entries then have the same urgency.
+    /// urgency, and without this function, the most recently used entry comes first. Functions that are given by name come
+    /// in the other order, the least recently used first, because a program calls its functions in the same order again. `inputs` are the
+    /// recorded inputs. With PreloadWait::first and without PreloadOptions::first it is called in the thread of
+    /// Cache::preload, and its exceptions pass through. Otherwise it is called in a thread of the cache; an exception is
+    /// logged, and all entries then have the same urgency.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
     /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. The callback
     /// may exit the process. It is not called for entries that are restored while the Preload is destroyed.

@@ -59,7 +59,8 @@ struct ScalarDecl {
     /// The values that the scalar may take, both ends included; a call with another value is an error. Recording
     /// captures the function at several of these values to prove where the scalar goes, and runs it at one value.
     /// Without a range, recording captures the function at values of the whole type, and runs it at the call's value
-    /// alone. Declare a handle without a range (a texture's u64): the numbers beside it are not valid handles.
+    /// alone. Declare a handle (a texture's u64) without a range: with a range, trials would pass other numbers, which are
+    /// not valid handles.
     std::optional<std::pair<double, double>> range;
 };
 
@@ -110,7 +111,8 @@ enum class BucketRule : std::uint8_t {
 /// scalar. The caller gets the real part of outputs. If no bucket holds the size of a call, the function runs as it is
 /// and is not recorded. docs/profile.md.
 struct Buckets {
-    /// The first dimension has the size of the group; at most two of one argument
+    /// All these dimensions must have the same size in a call; messages name the first one. An argument may have at most
+    /// two padded dimensions.
     std::vector<PaddedDimension> dimensions{};
     BucketRule rule = BucketRule::fixed;
     std::vector<std::int64_t> sizes{}; ///< for `given`: ascending, multiples of multiple_of

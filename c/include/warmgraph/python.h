@@ -159,10 +159,11 @@ enum wg_test_kind_values {
     wg_test_number = 7,     ///< int(`from`) == `number`, as signed numbers
     wg_test_bits = 8,       ///< `from`, a float, has the bits `number`
     wg_test_empty = 9,      ///< len(`object`) == 0
-    wg_test_apart = 10,  ///< `from` is not the same object as in another register with this test, and its id is not in
-                         ///< `around`
+    wg_test_apart = 10,  ///< `from` is another object than those in all other registers with this test, and its id is
+                         ///< not among the ids in wg_steady_call.around
     wg_test_tensor = 11, ///< `from`, a tensor, requires no grad, and has the wg_tensor_test_values in `number`
-    wg_test_code = 12, ///< the C function `object`, called with `other`, returns a number whose byte `from` is `number`
+    wg_test_code = 12,   ///< the C function `object`, called with `other`, returns an integer; its byte with the index
+                         ///< `from` equals `number`
     wg_test_code_null = 13,   ///< the C function returns a pointer to a null pointer (an empty std::shared_ptr)
     wg_test_code_empty = 14,  ///< the C function returns a pointer to two equal pointers (an empty std::vector)
     wg_test_code_numbers = 15 ///< the C function fills up to 64 bytes at its first argument with 32-bit numbers; the

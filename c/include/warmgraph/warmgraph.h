@@ -206,10 +206,10 @@ WARMGRAPH_API wg_status wg_prepare_recording_early(void);
 WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
 /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied)
 /// and keeps it loaded while the device is open. Recording then knows the module's code, whenever the module was
-/// loaded. Replays run this module where an entry needs the same code and the module's variables hold the values that
-/// they held at the recording: values that the host writes into the variables later reach the replays as they reach the
-/// function. Where the variables hold other values, the entry is refused, and the function runs as it is. A function
-/// that is restored already is restored again at its next call. invalid_argument: the module was not loaded from this
+/// loaded. If an entry needs the same code, its replays run this module. So a replay reads the module's variables at
+/// each launch, as the function does. When the entry is restored, the variables must hold the values of the recording;
+/// otherwise the entry is refused, and the function runs as it is. A function that is restored already is restored again
+/// at its next call. invalid_argument: the module was not loaded from this
 /// image. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
