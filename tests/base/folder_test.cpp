@@ -177,7 +177,7 @@ TEST_F(OpenedFolder, AnotherUsersFolderThatIsSwappedInAfterMkdirIsNotTouched)
         ASSERT_EQ(::chown((m_root / name).c_str(), 65534, 65534), 0);
         ASSERT_EQ(::chmod((m_root / name).c_str(), 0711), 0);
     };
-    EXPECT_TRUE(failed_with(files->make_directories("new", 02770), ErrorCode::permission_denied, "another one"));
+    EXPECT_TRUE(failed_with(files->make_directories("new", 02770), ErrorCode::permission_denied, "another folder"));
     EXPECT_EQ(mode_of(m_root / "new"), 0711U);
 }
 

@@ -96,7 +96,7 @@ void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
     FAILS(wg_cache_put_artifact(keyless, "torch", facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
     OK(wg_cache_put_artifact(signing, "torch", facts, 2, data, sizeof data));
     FAILS(wg_cache_get_artifact(keyless, "torch", facts, 2, &got), wg_untrusted, "no key is accepted");
-    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "for these facts");
+    FAILS(wg_cache_get_artifact(signing, "torch", other, 1, &got), wg_not_found, "under these facts");
     OK(wg_cache_get_artifact(signing, "torch", facts, 2, &got));
     const void* bytes = wg_artifacts_bytes(got, &size);
     CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);

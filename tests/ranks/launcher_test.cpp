@@ -67,8 +67,8 @@ TEST(ResolveRank, RefusesBadValuesAndNamesThem)
         {{{"WORLD_SIZE", "99999999999"}, {"RANK", "1"}}, "WORLD_SIZE is '99999999999'"},
         {{{"WORLD_SIZE", "8"}, {"RANK", "8"}}, "RANK is 8, expected less than WORLD_SIZE, which is 8"},
         {{{"WORLD_SIZE", "0"}, {"RANK", "0"}}, "RANK is 0, expected less than WORLD_SIZE"},
-        {{{"WORLD_SIZE", "8"}}, "WORLD_SIZE is 8, but there is no rank"},
-        {{{"SLURM_PROCID", "1"}}, "SLURM_PROCID is 1, but there is no world size"},
+        {{{"WORLD_SIZE", "8"}}, "WORLD_SIZE is 8, but no rank is given"},
+        {{{"SLURM_PROCID", "1"}}, "SLURM_PROCID is 1, but no world size is given"},
         {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "5"}}, "OMPI_COMM_WORLD_RANK is 5"},
     };
     for (const auto& [variables, message] : rows) {
@@ -82,7 +82,7 @@ TEST(ResolveRank, RefusesBadArguments)
     for (const auto& [options, message] :
          {std::pair{RankOptions{.world_size = -1, .global_rank = 0}, "world_size is -1"},
           std::pair{RankOptions{.world_size = 2, .global_rank = 2}, "global_rank is 2, expected less than world_size"},
-          std::pair{RankOptions{.global_rank = 1}, "global_rank is 1, but there is no world size"},
+          std::pair{RankOptions{.global_rank = 1}, "global_rank is 1, but no world size is given"},
           std::pair{RankOptions{.tp_rank = -2}, "tp_rank is -2"},
           std::pair{RankOptions{.pp_rank = -1}, "pp_rank is -1"}}) {
         const Result<Rank> rank = resolve_rank(options, environment({}));

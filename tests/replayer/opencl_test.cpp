@@ -468,7 +468,7 @@ TEST_F(Replayer, RefusesWhatOnlyTheWholeLibraryReplays)
     };
     refused("the forward or the backward of a pair",
             [](auto& entry) { entry.header.recording = {cachefmt::new_recording_id(), cachefmt::Part::forward}; });
-    refused("the event 'ready'", [](auto& entry) { entry.graph.events = {"ready"}; });
+    refused("event 'ready'", [](auto& entry) { entry.graph.events = {"ready"}; });
     refused("the external semaphore 'frame'", [](auto& entry) { entry.graph.semaphores = {"frame"}; });
     refused("the host function 'notify'", [](auto& entry) {
         entry.graph.nodes.push_back(cachefmt::HostNode{"notify"});
