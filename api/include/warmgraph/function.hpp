@@ -19,7 +19,7 @@ namespace warmgraph {
 enum class Outcome : std::uint8_t {
     recorded, ///< a miss: the function ran, and was recorded, verified and (unless the disk failed) published
     replayed, ///< a hit: the stored graph ran
-    eager,    ///< the function ran as it is: because of the policy, or because no entry fits these inputs
+    eager,    ///< the function ran as it is: the policy does not record, or a later call may record it
     refused,  ///< the function ran as it is, because it cannot be recorded or replayed; the report's reason says why
 };
 [[nodiscard]] WARMGRAPH_API std::string_view to_string(Outcome outcome) noexcept;

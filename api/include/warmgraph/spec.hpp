@@ -59,8 +59,8 @@ struct ScalarDecl {
     /// The values that the scalar may take, both ends included; a call with another value is an error. Recording
     /// captures the function at several of these values to prove where the scalar goes, and runs it at one value.
     /// Without a range, recording captures the function at values of the whole type, and runs it at the call's value
-    /// alone. Declare a handle (a texture's u64) without a range: with a range, trials would pass other numbers, which are
-    /// not valid handles.
+    /// alone. Declare a handle (a texture's u64) without a range: with a range, recording would pass other numbers,
+    /// which are not valid handles.
     std::optional<std::pair<double, double>> range;
 };
 
@@ -111,8 +111,8 @@ enum class BucketRule : std::uint8_t {
 /// scalar. The caller gets the real part of outputs. If no bucket holds the size of a call, the function runs as it is
 /// and is not recorded. docs/profile.md.
 struct Buckets {
-    /// All these dimensions must have the same size in a call; messages name the first one. An argument may have at most
-    /// two padded dimensions.
+    /// All these dimensions must have the same size in a call; messages name the first one. An argument may have at
+    /// most two padded dimensions.
     std::vector<PaddedDimension> dimensions{};
     BucketRule rule = BucketRule::fixed;
     std::vector<std::int64_t> sizes{}; ///< for `given`: ascending, multiples of multiple_of
@@ -123,7 +123,7 @@ struct Buckets {
 enum class Policy : std::uint8_t {
     read_write,  ///< replays a hit and records a miss (default)
     read_only,   ///< replays a hit and runs a miss as it is
-    refresh,     ///< records again and replaces the entry; a different graph under the same guards is tombstoned
+    refresh,     ///< records again and replaces the entry; if the graphs differ in more than scratch, none is used
     off,         ///< looks for no entry and records nothing
     require_hit, ///< throws miss_forbidden where something would be recorded
     no_compile,  ///< does the same as read_write, and throws miss_forbidden where a program would have to be compiled

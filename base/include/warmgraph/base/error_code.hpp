@@ -12,7 +12,7 @@ enum class ErrorCode : std::uint8_t {
     invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
     not_recordable = 2,       ///< the function did something that a graph cannot hold; calls run it directly
     compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the message
-    miss_forbidden = 4,       ///< policy require_hit, or no callable: record first (the message has the reason)
+    miss_forbidden = 4,       ///< policy require_hit or no_compile, or no callable: record first
     corrupt = 5,              ///< stored bytes are damaged or hostile; they are quarantined and recorded again
     stale = 6,                ///< stored under other conditions (version, device, key): the entry is recorded again
     not_found = 7,            ///< the named thing does not exist
