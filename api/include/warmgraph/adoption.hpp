@@ -34,9 +34,9 @@ struct NativeCapture {
     std::vector<std::pair<std::string, Number>> scalars{};
     /// Memory that nothing used while the graph was captured. First, the blocks that the framework's allocator kept
     /// unused before the capture and still kept unused after it, except those of the graph's own pool. Second, memory
-    /// that the allocator took from the driver after the capture. The graph cannot use an address in this memory. Without
-    /// this list, a stale pointer in uninitialised padding looks like a pointer to undeclared memory, and the graph is
-    /// refused.
+    /// that the allocator took from the driver after the capture. The graph cannot use an address in this memory.
+    /// Without this list, a stale pointer in uninitialised padding looks like a pointer to undeclared memory, and the
+    /// graph is refused.
     std::vector<MemoryRef> free_blocks{};
 };
 

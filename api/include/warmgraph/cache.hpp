@@ -200,9 +200,10 @@ public:
     /// restores it itself, or waits for the thread that is restoring it. Preloading launches nothing and does not
     /// decide which entry a call uses. Statistics count a hit at the first use of such an entry. An entry that cannot
     /// be used counts as failed, and as a cache fault if its function is wrapped; nothing is thrown. Under the policies
-    /// off and refresh it does nothing. If a program calls many functions right after its start (a table with a graph for
-    /// each batch size), preload after the first call: on CUDA the other graphs then use the memory of the first one. invalid_argument: a name that no function can have,
-    /// names without a device, or a call inside a wrapped callable.
+    /// off and refresh it does nothing. If a program calls many functions right after its start (a table with a graph
+    /// for each batch size), preload after the first call: on CUDA the other graphs then use the memory of the first
+    /// one. invalid_argument: a name that no function can have, names without a device, or a call inside a wrapped
+    /// callable.
     [[nodiscard]] Preload preload(const PreloadOptions& options = {});
 
     /// Records the calls of this cache's functions that wait to be recorded (RecordWhen::on_demand, and functions with

@@ -135,10 +135,11 @@ public:
     /// stack, which a recording then finds in kernel parameters and must refuse or prove harmless.
     void warm_up() const;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin) and keeps it loaded
-    /// while this device is open. Recording then knows the module's code, whenever the module was loaded. If an
-    /// entry needs the same code, its replays run this module. So a replay reads the module's variables at each launch,
-    /// as the function does. When the entry is restored, the variables must hold the values of the recording; otherwise
-    /// the entry is refused. A function that is restored already is restored again at its next call. invalid_argument: the module was not loaded from this image. unsupported on OpenCL.
+    /// while this device is open. Recording then knows the module's code, whenever the module was loaded. If an entry
+    /// needs the same code, its replays run this module. So a replay reads the module's variables at each launch, as
+    /// the function does. When the entry is restored, the variables must hold the values of the recording; otherwise
+    /// the entry is refused. A function that is restored already is restored again at its next call. invalid_argument:
+    /// the module was not loaded from this image. unsupported on OpenCL.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque

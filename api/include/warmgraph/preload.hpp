@@ -49,11 +49,11 @@ struct PreloadOptions {
     /// most urgent entry of all comes first.
     std::string first{};
     /// Returns how urgent an entry is; entries with a higher number are restored first. Among entries of the same
-    /// urgency, and without this function, the most recently used entry comes first. Functions that are given by name come
-    /// in the other order, the least recently used first, because a program calls its functions in the same order again. `inputs` are the
-    /// recorded inputs. With PreloadWait::first and without PreloadOptions::first it is called in the thread of
-    /// Cache::preload, and its exceptions pass through. Otherwise it is called in a thread of the cache; an exception is
-    /// logged, and all entries then have the same urgency.
+    /// urgency, and without this function, the most recently used entry comes first. Functions that are given by name
+    /// come in the other order, the least recently used first, because a program calls its functions in the same order
+    /// again. `inputs` are the recorded inputs. With PreloadWait::first and without PreloadOptions::first it is called
+    /// in the thread of Cache::preload, and its exceptions pass through. Otherwise it is called in a thread of the
+    /// cache; an exception is logged, and all entries then have the same urgency.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
     /// Called after each entry, in the thread that restored it, one call at a time. Exceptions are logged. The callback
     /// may exit the process. It is not called for entries that are restored while the Preload is destroyed.

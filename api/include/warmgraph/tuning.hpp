@@ -75,7 +75,7 @@ struct TunableKernel {
 
 enum class TuningSearch : std::uint8_t {
     enumerate,          ///< times all candidates
-    coordinate_descent, ///< times all candidates, then changes the best one, a parameter at a time, while that is faster
+    coordinate_descent, ///< times all candidates, then changes the best one step by step while it gets faster
 };
 
 /// When a stored winner is checked against the default's results. `at_first_run`: only before the program first runs as

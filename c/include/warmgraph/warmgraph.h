@@ -208,9 +208,8 @@ WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
 /// and keeps it loaded while the device is open. Recording then knows the module's code, whenever the module was
 /// loaded. If an entry needs the same code, its replays run this module. So a replay reads the module's variables at
 /// each launch, as the function does. When the entry is restored, the variables must hold the values of the recording;
-/// otherwise the entry is refused, and the function runs as it is. A function that is restored already is restored again
-/// at its next call. invalid_argument: the module was not loaded from this
-/// image. unsupported on OpenCL.
+/// otherwise the entry is refused, and the function runs as it is. A function that is restored already is restored
+/// again at its next call. invalid_argument: the module was not loaded from this image. unsupported on OpenCL.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
 /// Gives a name to a host function that recorded graphs may call. An entry stores the name; a process that replays the
@@ -791,8 +790,8 @@ WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function
 WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
                                            uint64_t* length);
 
-/// Writes the sizes to which each of the spec's buckets pads now, ascending, as a JSON list of lists. The list is empty for
-/// fixed buckets, and for buckets without a learnt size.
+/// Writes the sizes to which each of the spec's buckets pads now, ascending, as a JSON list of lists. The list is empty
+/// for fixed buckets, and for buckets without a learnt size.
 WARMGRAPH_API wg_status wg_function_buckets(const wg_function* function, char* text, uint64_t capacity,
                                             uint64_t* length);
 

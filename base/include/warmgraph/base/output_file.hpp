@@ -31,8 +31,8 @@ public:
     static constexpr mode_t k_private = 0600; ///< for this user only, even if others could read the replaced file
     static constexpr mode_t k_usual = 0666;   ///< reduced by the umask; a file that is replaced keeps its own mode
 
-    /// Says who chose the path. Another user may plant a link at a path that the program chose: there, the program follows
-    /// no link and replaces only a regular file of this user.
+    /// Says who chose the path. Another user may plant a link at a path that the program chose: there, the program
+    /// follows no link and replaces only a regular file of this user.
     enum class PathOrigin : std::uint8_t { by_user, by_program };
 
     /// Errors: permission_denied, no_space, io_failed; invalid_argument for a folder, a socket or a dangling link, and
