@@ -28,15 +28,14 @@ struct NativeCapture {
     /// External semaphores that the graph signals or waits for (CUexternalSemaphore), by name; empty: the semaphores of
     /// Spec::semaphores.
     std::vector<std::pair<std::string, void*>> semaphores{};
-    /// Values that Spec::scalars had at the capture, by name. Only the values of semaphores can follow a scalar.
-    /// Between the two captures, each scalar must change by an amount that no other scalar changes by: the amount shows
-    /// which values follow which scalar.
+    /// Values that Spec::scalars had at the capture, by name. In an adopted graph a scalar can only set the value of a
+    /// semaphore. Give each scalar another value in the second capture, and change each by a different amount: the
+    /// amount shows which scalar sets which value.
     std::vector<std::pair<std::string, Number>> scalars{};
-    /// Memory that nothing used while the graph was captured. First, the blocks that the framework's allocator kept
-    /// unused before the capture and still kept unused after it, except those of the graph's own pool. Second, memory
-    /// that the allocator took from the driver after the capture. The graph cannot use an address in this memory.
-    /// Without this list, a stale pointer in uninitialised padding looks like a pointer to undeclared memory, and the
-    /// graph is refused.
+    /// Memory that nothing used while the graph was captured. List the blocks that the framework's allocator had unused
+    /// both before and after the capture, except those of the graph's own pool. List also the memory that the allocator
+    /// took from the driver after the capture. The graph cannot use an address in this memory. Without this list, a
+    /// stale pointer in uninitialised padding looks like a pointer to undeclared memory, and the graph is refused.
     std::vector<MemoryRef> free_blocks{};
 };
 

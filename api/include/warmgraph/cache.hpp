@@ -65,7 +65,7 @@ struct Refusal {
     /// other text counts as "other".
     std::string word;
     std::string text;        ///< the problem (what was expected, and what was found), and the cure
-    std::uint64_t calls = 1; ///< calls since the last report; 0: the library counted them as refused recordings
+    std::uint64_t calls = 1; ///< number of calls since the last report; 0: they are in the statistics already
 };
 
 struct CacheOptions {
@@ -181,11 +181,11 @@ public:
     /// memory and the declared shapes. The returned function replays it; in the next process a function from load()
     /// with this Spec does so. For another variant (a batch size), destroy the function and adopt under the same name
     /// again. REQUIRES: the device is idle, and the first capture's memory has valid contents. That memory is restored
-    /// afterwards. Spec::version is needed. Only values of semaphores can follow scalars; declare other numbers in
-    /// Spec::values. If the folder cannot be written, report().reason says so, and nothing is thrown. Throws
-    /// not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit),
-    /// invalid_argument, partly_launched (the memory could not be restored), not_found (Adoption::captures has no
-    /// capture of this call from another process).
+    /// afterwards. Spec::version is needed. In the adopted graph a scalar can only set the value of a semaphore
+    /// (Spec::semaphores); other numbers that the graph depends on must be in Spec::values. If the folder cannot be
+    /// written, report().reason says so, and nothing is thrown. Throws not_recordable, verification_failed, unsupported
+    /// (OpenCL), miss_forbidden (policy require_hit), invalid_argument, partly_launched (the memory could not be
+    /// restored), not_found (Adoption::captures has no capture of this call from another process).
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Writes adoption.first into the folder adoption.captures, for an adoption in another process that has no second
@@ -201,9 +201,9 @@ public:
     /// decide which entry a call uses. Statistics count a hit at the first use of such an entry. An entry that cannot
     /// be used counts as failed, and as a cache fault if its function is wrapped; nothing is thrown. Under the policies
     /// off and refresh it does nothing. If a program calls many functions right after its start (a table with a graph
-    /// for each batch size), preload after the first call: on CUDA the other graphs then use the memory of the first
-    /// one. invalid_argument: a name that no function can have, names without a device, or a call inside a wrapped
-    /// callable.
+    /// for each batch size), preload after the first call: on CUDA the graphs of the other functions then run in the
+    /// scratch memory that the first call allocated. invalid_argument: a name that no function can have, names without
+    /// a device, or a call inside a wrapped callable.
     [[nodiscard]] Preload preload(const PreloadOptions& options = {});
 
     /// Records the calls of this cache's functions that wait to be recorded (RecordWhen::on_demand, and functions with

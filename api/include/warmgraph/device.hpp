@@ -127,12 +127,13 @@ public:
     /// context. not_found: no such backend.
     static void prepare_recording(std::string_view backend);
     /// Prepares the first restore of this process, on a thread of its own: it does the work that the restore would wait
-    /// for (CUDA: 5 to 8 ms on an H200). It also touches 6 MB of host memory for the calling thread, which should be
-    /// the one that restores (2 ms). A process that will replay kernels of PyTorch or Triton calls it once the device
-    /// is open, before it loads weights. Restores wait until it is done, so a restore that follows at once gains
-    /// nothing. A second call does nothing, and failures are not reported. A process that records or adopts should not
-    /// call it: the driver takes about 100 MB of device memory for the warm-up, and leaves addresses on the host's
-    /// stack, which a recording then finds in kernel parameters and must refuse or prove harmless.
+    /// for (CUDA: 5 to 8 ms on an H200). Call it in the thread that will restore: the call also prepares 6 MB of host
+    /// memory for that thread, which takes it 2 ms and saves the restore as much. A process that will replay kernels of
+    /// PyTorch or Triton calls it once the device is open, before it loads weights. Restores wait until it is done, so
+    /// a restore that follows at once gains nothing. A second call does nothing, and failures are not reported. A
+    /// process that records or adopts should not call it: the driver takes about 100 MB of device memory for the
+    /// warm-up, and leaves addresses on the host's stack, which a recording then finds in kernel parameters and must
+    /// refuse or prove harmless.
     void warm_up() const;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin) and keeps it loaded
     /// while this device is open. Recording then knows the module's code, whenever the module was loaded. If an entry

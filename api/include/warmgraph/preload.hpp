@@ -36,10 +36,10 @@ struct PreloadOptions {
     /// The functions whose entries are restored. Empty: all functions that exist now, with all their entries whose
     /// facts hold here. Otherwise names of functions, which need not be wrapped yet: of each function, the last used
     /// entry that fits `device`. A name that ends in '*' stands for all functions of the model whose names begin with
-    /// the text before it. Until calls take them, graphs that are restored by name use at most a hundredth of the
-    /// device's memory, or 256 MiB where that is more, besides their callers' memory. If there is no room, only an
-    /// entry's device code is loaded. The same holds for an entry with events, semaphores, host functions or code that
-    /// keeps state.
+    /// the text before it. Graphs that are restored by name need memory until their first call. All of them together
+    /// use at most a hundredth of the device's memory, or 256 MiB if that is more. For an entry that does not fit into
+    /// this limit, only the device code is loaded. For an entry with events, semaphores, host functions or code that
+    /// keeps state, also only the device code is loaded.
     std::vector<std::string> functions{};
     const Device* device = nullptr; ///< the device of the functions that are named
     /// The function whose last used entry is restored first, before other headers are read, which takes milliseconds

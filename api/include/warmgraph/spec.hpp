@@ -153,12 +153,13 @@ struct Spec {
     std::map<std::string, void*> events{};
     /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore),
     /// which must outlive the function. A signal's value may be a constant or follow a scalar. Trial runs on copies
-    /// leave the semaphores out, because another program would take a signal for real results. The call does not wait
-    /// for its own work: a later call records the function, once that work is done.
+    /// leave the semaphores out, because another program would take a signal for real results. The first call that
+    /// misses only runs the function. It cannot wait for the work that it enqueued, because that work may wait for
+    /// another program. A later call records the function, once that work is done.
     std::map<std::string, void*> semaphores{};
     /// Module variables (`__device__`, `__constant__`) that stay as they are while the function is in use, so that the
-    /// entry may store their contents. "*": all. Another variable makes the function refused if its contents differ
-    /// from the image, or if the program asked for its address (`cudaMemcpyToSymbol` does).
+    /// entry may store their contents. "*": all. A variable that is not listed makes the recording fail if its contents
+    /// differ from those in the module's image, or if the program asked for its address (`cudaMemcpyToSymbol` does).
     std::vector<std::string> frozen_variables{};
     /// Inputs, outputs, states and constants that hold no addresses, although some of their words may look like one.
     /// Recording searches the others for addresses, because no replay could follow an address there. It does not search

@@ -146,7 +146,7 @@ struct TuningStatistics {
     std::uint64_t hits = 0;     ///< kernels whose stored winner was used
     std::uint64_t misses = 0;   ///< kernels without a stored winner that could be used
     std::uint64_t tuned = 0;    ///< kernels that were timed
-    std::uint64_t carried = 0;  ///< hits that came from the module's file, because the kernel had no file of its own
+    std::uint64_t carried = 0;  ///< hits from the file of a TuningModule; the kernel had no file of its own
     std::uint64_t rejected = 0; ///< winners that failed their validation
     std::uint64_t faults = 0;   ///< files that were damaged, or that could not be read or written
     double tuning_ms = 0;       ///< spent on timing
@@ -158,8 +158,8 @@ struct TuningStatistics {
 /// The kernels of one module (a model, or a program with several kernels) while it is compiled. The configurations that
 /// an earlier start found for this module are loaded ahead from one file. They are used for a kernel that has no usable
 /// file of its own; a kernel's own file wins, because it is newer. end() writes the configurations of all kernels that
-/// were tuned or hit into the module's file. So a model that shares kernels with an older model keeps their
-/// configurations. One thread at a time may use it.
+/// were tuned or hit into the module's file. A later start, or another model with the same kernels, finds them there.
+/// One thread at a time may use it.
 class WARMGRAPH_API TuningModule {
 public:
     TuningModule(TuningModule&&) noexcept;
