@@ -230,7 +230,7 @@ wg_status wg_cache_kind_statistics(const wg_cache* cache, wg_artifact_kind kind,
 {
     return guarded([&] {
         const KindStatistics from = need_cache(cache).cache.statistics().of(to_kind(kind));
-        const std::uint64_t size = need(out, "out", "where to put the statistics").size;
+        const std::uint64_t size = need(out, "out", "a variable for the statistics").size;
         check_size(size, k_least_kind_statistics, "wg_kind_statistics");
         const wg_kind_statistics known{size,         from.hits,      from.misses,  from.made,
                                        from.refused, from.making_ms, from.load_ms, from.saved_ms};

@@ -68,8 +68,8 @@ protected:
             all.insert(all.end(), words.begin(), words.end());
         }
     }
-    /// Which results are compared when every call is refused. If the callable counts its runs on the host, the captures
-    /// count, too; then only the result of the first call can be compared.
+    /// The results that are compared when every call is refused. If the callable counts its runs on the host, the
+    /// captures count, too; then only the result of the first call can be compared.
     enum class Compared : std::uint8_t { all_calls, first_call };
     void expect_refused(const Scene& scene, const testing::Matcher<const std::string&>& why,
                         Compared compared = Compared::all_calls)

@@ -140,7 +140,7 @@ public:
 private:
     [[nodiscard]] bool has_regions(const cachefmt::Guards& recorded) const
     {
-        auto after = recorded.tensors.begin(); // mostly they are in one order, but for outputs
+        auto after = recorded.tensors.begin(); // the tensors are usually in the same order, except outputs
         return std::ranges::all_of(m_interface.regions, [&](const RegionDecl& region) {
             auto tensor =
                 std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
@@ -188,7 +188,7 @@ std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& d
         const auto header = m_impl->store->header({function, use.guards_digest});
         if (header && !*header) continue; // it was removed meanwhile
         if (header && (*header)->kind != cachefmt::EntryKind::graph) continue;
-        if (header && cachefmt::is_of_pair(**header)) continue; // it is no function by itself
+        if (header && cachefmt::is_of_pair(**header)) continue; // an entry of a pair cannot be loaded alone
         if (wanted && !(header && wanted->is((*header)->guards))) continue;
         auto entry = !header               ? std::unexpected(header.error())
                      : query.metadata_only ? Result<StoredEntry>{labelled(**header)}
@@ -197,7 +197,7 @@ std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& d
             log().warn("entry {} of '{}' is not listed: {}", short_hex(use.guards_digest), name, entry.error().message);
             continue;
         }
-        if (!wanted) { // else the device's facts were compared above
+        if (!wanted) { // with a Spec, SpecFilter has compared the device's facts
             const auto misfits = device_mismatches((*header)->guards, here, m_impl->settings.relaxation);
             if (!misfits.empty()) entry->misfit = guards::summarize(misfits);
         }

@@ -102,7 +102,7 @@ public:
     {
         find<decltype(::fake_cuda_set_driver_version)>("fake_cuda_set_driver_version")(version);
     }
-    /// Which kernels for bulk memory work load and run on devices that are opened from now on: none, those of their
+    /// The kernels for bulk memory work that load and run on devices that are opened from now on: none, those of their
     /// text, or also those of a fat binary.
     enum class Kernels : std::uint8_t { refused, as_text, as_text_and_fatbin };
     void take_bulk_kernels(Kernels taken) const

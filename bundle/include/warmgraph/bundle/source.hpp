@@ -24,7 +24,7 @@ public:
     [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 };
 
-/// Which users may have written the file.
+/// The users that may have written the file.
 enum class Ownership : std::uint8_t {
     trusted, ///< the file belongs to this user, to root or to one of `owners`, and no other user may write it
     anybody, ///< any user may have written it: the contents are only displayed, or need an accepted signature

@@ -20,8 +20,9 @@ struct Shuffle {
     [[nodiscard]] std::uint64_t of(std::size_t region) const noexcept { return shift * (region + 1); }
 };
 
-/// Which tensors share a range. Captures of overlapping tensors in several arrangements show whether the function
-/// depends on the overlap. Captures read no device memory, so overlapping tensors may also be placed apart.
+/// The tensors that share one range of addresses. Captures of overlapping tensors in several arrangements show whether
+/// the function depends on the overlap. Captures read no device memory, so overlapping tensors may also be placed
+/// apart.
 enum class ShadowGrouping : std::uint8_t {
     tensors,      ///< each tensor has its own range
     groups,       ///< overlapping tensors share a range, at their distances in the call

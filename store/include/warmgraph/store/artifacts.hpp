@@ -12,7 +12,7 @@
 
 namespace warmgraph::store {
 
-/// Which tiers are asked to refuse an object that cannot be used.
+/// The tiers that are asked to refuse an object that cannot be used.
 enum class RefusalScope : std::uint8_t {
     everywhere,  ///< every tier, unless the object is `untrusted`
     below_first, ///< every tier but the first: the next put() replaces the first tier's object
