@@ -427,6 +427,28 @@ TEST_F(Unexplained, AreRefusedWhereTheyAreTheDistanceOfTwoRegions)
     expect_refused(HasSubstr("follows no region"));
 }
 
+TEST_F(Unexplained, AreNoDistanceIfTheyOnlyChangedByOne)
+{
+    // 1.0F above a stale half, as cuDNN's nchwToNhwcKernel has it
+    constexpr std::uint64_t k_one = 0x3f80'0000ULL << 32U;
+    capture(k_one + (m_first.y - m_first.x), k_one + (m_moved.y - m_moved.x));
+    EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
+}
+
+TEST_F(Unexplained, AreRefusedWithTheCheckThatRefuses)
+{
+    capture(m_first.y - m_first.x, m_moved.y - m_moved.x);
+    expect_refused(HasSubstr("follows no region, and the word at byte 0 may be the distance between two regions. It"));
+    capture(m_first.x + 8, 0x5e00'0000'4444);
+    expect_refused(HasSubstr("follows no region, and the word at byte 0 is the address of live memory. It"));
+    capture_all([&](const Places& at) {
+        return (Packer{} << static_cast<std::uint32_t>(at.x >> 32U) << std::int32_t{9}
+                         << static_cast<std::uint32_t>(at.x + 16))
+            .bytes();
+    });
+    expect_refused(HasSubstr("follows no region, but with the half at byte 0 it makes an address that follows a"));
+}
+
 TEST_F(Unexplained, AreRefusedWhereTheyAreAPointerInTwoHalves)
 {
     for (const bool is_high_first : {false, true}) {

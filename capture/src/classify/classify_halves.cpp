@@ -45,7 +45,10 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
             const auto follows = [&](const MappedRegion& region) {
                 return is - was == region.delta() && region.contains(was);
             };
-            if (std::ranges::any_of(m_regions, follows)) return unexplained(place, first, moved, byte);
+            if (std::ranges::any_of(m_regions, follows))
+                return unexplained(
+                    place, first, moved, byte,
+                    fmt::format(", but with the half at byte {} it makes an address that follows a region", high));
         }
     }
     return {};

@@ -240,17 +240,17 @@ std::string FlatWords::describe_address(std::uint64_t value) const
     return fmt::format("{} bytes into '{}'", value - found->first.address.flat(), found->name);
 }
 
-std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView first, ByteView moved,
-                                              std::size_t byte) const
+std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
+                                              std::string_view suspicion) const
 {
     const std::size_t at = byte / k_word * k_word, width = std::min(k_word, first.size() - at);
     std::uint64_t was = 0, is = 0;
     std::memcpy(&was, first.data() + at, width);
     std::memcpy(&is, moved.data() + at, width);
     return fail(ErrorCode::not_recordable,
-                "{}, {}: {:#x} ({}) and then {:#x} follows no region. It is probably a pointer to undeclared memory: "
+                "{}, {}: {:#x} ({}) and then {:#x} follows no region{}. It is probably a pointer to undeclared memory: "
                 "{}. A value computed from an address cannot be recorded: pass the address",
-                place.subject(), place.at(at), was, describe_address(was), is, k_declare);
+                place.subject(), place.at(at), was, describe_address(was), is, suspicion, k_declare);
 }
 
 /// From one process to another, all memory of an allocator may move by one distance. The distance that a region moved
@@ -327,11 +327,25 @@ bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) 
     return m_foreign.is_readable_here && may_be_pointer(first) && m_foreign.is_readable_here(first);
 }
 
-/// Whether one region moved farther than another region by this distance.
-bool FlatWords::is_between_regions(std::uint64_t distance) const
+/// Whether the word may be the distance between addresses in two regions: it changed by as much as this distance, and it
+/// is such a distance in the first capture.
+bool FlatWords::is_between_regions(std::uint64_t was, std::uint64_t is) const
 {
-    return distance != 0 &&
-           std::ranges::any_of(m_deltas, [&](std::uint64_t delta) { return m_deltas.contains(delta + distance); });
+    const auto may_be = [was](const MappedRegion& from, const MappedRegion& to) {
+        // Distances in both directions are counted from the least one, from the end of `from` to the start of `to`.
+        const std::uint64_t least = to.first.address.flat() - (from.first.address.flat() + from.first.size);
+        return was - least <= from.first.size + to.first.size;
+    };
+    const std::uint64_t distance = is - was;
+    if (distance == 0) return false;
+    for (const MappedRegion& from : m_regions) {
+        if (!m_deltas.contains(from.delta() + distance)) continue;
+        const auto is_other = [&](const MappedRegion& to) {
+            return to.delta() == from.delta() + distance && may_be(from, to);
+        };
+        if (std::ranges::any_of(m_regions, is_other)) return true;
+    }
+    return false;
 }
 
 bool FlatWords::is_no_address(std::uint64_t moved) const
@@ -352,7 +366,13 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
         const bool is_address = !is_no_address(is) && !was_free(was) && lies_in_known_memory(was) &&
                                 (at % k_word == 0 || lay_in_known_memory(is));
         const bool is_own = at % k_word == 0 && is_of_this_process(place, was);
-        if (is_address || is_own || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
+        if (is_address)
+            return unexplained(place, first, moved, byte,
+                               fmt::format(", and the word at byte {} is the address of live memory", at));
+        if (is_own) return unexplained(place, first, moved, byte, ", and it is a handle of this process");
+        if (is_between_regions(was, is))
+            return unexplained(place, first, moved, byte,
+                               fmt::format(", and the word at byte {} may be the distance between two regions", at));
     }
     return {};
 }
@@ -469,7 +489,7 @@ Result<void> FlatWords::moving(const WordPlace& place, ByteView first, ByteView 
         auto& pointer = *explained;
         if (!pointer) {
             if (unused == nullptr || m_captures.unused == UnusedWords::refused)
-                return unexplained(place, first, moved, byte);
+                return unexplained(place, first, moved, byte, "");
             if (auto checked = check_unused(place, first, moved, byte); !checked) return checked;
             unused->push_back(byte);
             continue;

@@ -94,7 +94,7 @@ private:
     [[nodiscard]] bool was_free(std::uint64_t value) const;
     [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
-    [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
+    [[nodiscard]] bool is_between_regions(std::uint64_t was, std::uint64_t is) const;
     /// Checks that a byte which differs between captures for no known reason may become zero: no word around it is the
     /// address of live memory in the first capture, and no word around it moved by the difference of two regions'
     /// movements.
@@ -123,8 +123,9 @@ private:
     [[nodiscard]] bool is_suspect(const WordPlace& place, std::size_t upper) const;
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string describe_address(std::uint64_t value) const;
+    /// `suspicion`: the reason why the word must not become zero, as the end of a sentence; "" if it is refused anyway.
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
-                                                     std::size_t byte) const;
+                                                     std::size_t byte, std::string_view suspicion) const;
     [[nodiscard]] std::unexpected<Error> beside(const WordPlace& place, ByteView first, const Window& pointer) const;
 
     /// Checks that no two halves in `value` form a pointer to live undeclared memory. `without`: offsets of bytes that
