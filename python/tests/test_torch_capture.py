@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import time
 import types
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
-from warmgraph.torch.record import _capture  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.torch.record import _capture, _pool_memory, _shadows  # noqa: E402
 
 MIB = 1 << 20
 
@@ -71,7 +73,7 @@ def test_a_capture_says_what_the_allocator_had_at_its_end(monkeypatch: pytest.Mo
     monkeypatch.setattr(_capture, "_capture_into", captured_into)
     monkeypatch.setattr(_capture, "own_generator", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
-    monkeypatch.setattr(torch.cuda, "MemPool", lambda: types.SimpleNamespace(id=(0, 7)), raising=False)
+    monkeypatch.setattr(_pool_memory, "pool_for", lambda device, snapshot, never_runs: contextlib.nullcontext(types.SimpleNamespace(id=(0, 7))))
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda keep_graph: graph)
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(_capture, "allocated", lambda device: contextlib.nullcontext({4 * MIB: 6 * MIB}))
@@ -83,6 +85,37 @@ def test_a_capture_says_what_the_allocator_had_at_its_end(monkeypatch: pytest.Mo
     assert in_mib(again.free) == [(0, 4), (6, 4)], "who wrote there meanwhile has run"
     snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))
     assert in_mib(capture.free_blocks()) == [(128, 32)]
+
+
+@pytest.mark.parametrize("case", ["ordered", "expandable", "unsupported", "full", "old"])
+def test_a_pool_is_ordered_where_the_device_can_do_it(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def opened(device: int, is_shared: int) -> None:
+        calls.append(("open", device, is_shared))
+        if case in ("unsupported", "full"):
+            raise errors.Unsupported("no addresses") if case == "unsupported" else errors.OutOfMemory("full")
+
+    raw = types.SimpleNamespace(wg_capture_pool_open=opened, wg_capture_pool_close=lambda: calls.append("close"),
+                                wg_capture_pool_allocate=ctypes.c_void_p(16), wg_capture_pool_release=ctypes.c_void_p(32))
+    monkeypatch.setattr(_pool_memory, "library", lambda: raw)
+    monkeypatch.setattr(_pool_memory, "_allocators", [])
+    monkeypatch.setattr(_pool_memory, "_refused", set())
+    monkeypatch.setattr(_pool_memory._launching, "device_of", lambda index: types.SimpleNamespace(pointer=5 + index))
+    monkeypatch.setattr(torch.cuda, "MemPool", lambda *allocator: ("pool", *allocator), raising=False)
+    if case == "old":
+        monkeypatch.delattr(torch._C, "_cuda_customAllocator", raising=False)
+    else:
+        monkeypatch.setattr(torch._C, "_cuda_customAllocator", lambda take, give: (take, give), raising=False)
+    snapshot = [{"is_expandable": case == "expandable"}]
+    for _ in range(2):
+        with _pool_memory.pool_for(torch.device("cuda", 1), snapshot, True) as pool:
+            assert pool == (("pool", (16, 32)) if case == "ordered" else ("pool",))
+            assert "close" not in calls
+        expected = {"ordered": [("open", 6, 1), "close"], "full": [("open", 6, 1)], "unsupported": [("open", 6, 1)]}.get(case, [])
+        assert calls == expected, "after Unsupported nothing is tried again"
+        if case != "unsupported":
+            calls.clear()
 
 
 def test_what_anybody_allocates_meanwhile_is_seen_by_the_allocators_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,3 +131,59 @@ def test_what_anybody_allocates_meanwhile_is_seen_by_the_allocators_record(monke
         with _capture.allocated(torch.device("cuda", 1)) as made:
             assert not made
         assert made == {64: 72} and states == ([] if is_recorded else ["all", None]), "somebody's record stays as it is"
+
+
+class FakeDriver:
+    """Notes the mappings. A reservation lies where it is wished for, and a mapping must be as large as its piece of memory (as in driver 580)."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, int] = {}
+        self.mapped: dict[int, int] = {}
+
+    def cuMemGetAllocationGranularity(self, unit: Any, properties: Any, kind: int) -> int:
+        unit._obj.value = 2 * MIB
+        return 0
+
+    def cuMemAddressReserve(self, start: Any, size: Any, alignment: Any, wish: Any, flags: Any) -> int:
+        start._obj.value = wish.value
+        return 0
+
+    def cuMemCreate(self, handle: Any, size: Any, properties: Any, flags: Any) -> int:
+        handle._obj.value = len(self.pieces) + 1
+        self.pieces[handle._obj.value] = size.value
+        return 0
+
+    def cuMemMap(self, address: Any, size: Any, offset: Any, handle: Any, flags: Any) -> int:
+        if self.pieces[handle.value] != size.value:
+            return 801
+        assert not any(start < address.value + size.value and address.value < start + taken for start, taken in self.mapped.items())
+        self.mapped[address.value] = size.value
+        return 0
+
+    def cuMemUnmap(self, address: Any, size: Any) -> int:
+        assert self.mapped.pop(address.value) == size.value
+        return 0
+
+    def cuMemRelease(self, handle: Any) -> int:
+        del self.pieces[handle.value]
+        return 0
+
+    cuMemSetAccess = cuMemAddressFree = lambda self, *arguments: 0
+
+
+def test_shadows_map_whole_pieces_and_have_no_addresses_just_above_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FakeDriver()
+    monkeypatch.setattr(_shadows._libraries, "driver", lambda: driver)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch, "as_tensor", lambda one, device: types.SimpleNamespace(untyped_storage=lambda: one))
+    vgg = 411_041_792  # bytes of its largest weight: a piece of 4 MiB does not divide the size
+    ranges = [(0x7F00_0000_0000 + 17 * i * MIB + i, size) for i, size in enumerate([vgg, 1, 2 * MIB, 3 << 30, 3 << 30, 500, vgg] * 3)]
+    shadows = _shadows.Shadows(torch.device("cuda", 0), ranges)
+    at = list(zip(shadows.pointers, ranges))
+    assert all(start % 512 == was % 512 for start, (was, _) in at)
+    assert all(start >> 32 == (start + size - 1) >> 32 and start & 0xFFFF_FFFF >= 1 << 16 for start, (_, size) in at)
+    assert len({start - was for start, (was, _) in at}) == len(ranges)
+    for start, (_, size) in at:
+        assert all(any(low <= byte < low + taken for low, taken in driver.mapped.items()) for byte in (start, start + size - 1))
+    shadows.close()
+    assert not driver.mapped and not driver.pieces

@@ -95,7 +95,8 @@ CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t offset, CUm
                   unsigned long long)
 {
     const auto physical = g_physical.find(handle);
-    if (physical == g_physical.end() || offset != 0 || size > physical->second) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == g_physical.end() || offset != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size != physical->second) return CUDA_ERROR_NOT_SUPPORTED; // as driver 580
     if (reservation_around(address, size) == nullptr || g_mappings.contains(address)) return CUDA_ERROR_INVALID_VALUE;
     g_mappings.emplace(address, Mapping{size, handle});
     return CUDA_SUCCESS;

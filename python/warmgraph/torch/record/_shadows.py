@@ -17,7 +17,9 @@ _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes of the smallest and the largest piece of memory
 _MAPPINGS = 64  # the approximate number of mappings that one shadow needs; each takes 25 us
 _HIGH = 1 << 44  # the shadows' addresses begin here: a processor rarely uses addresses from here to 2^46 (backends/cuda/NOTES.md)
-_WISHES = 32  # attempts to get a range at a chosen address; driver 580 grants one in four
+_WISHES = 32  # attempts to get a range at a chosen address; driver 580 grants nearly all multiples of 32 MiB, and no others
+_HALVES = 1 << 32  # bytes with the same upper half of their addresses
+_SKIPPED = 8  # in the driver's units
 _LOW = 512  # a shadow's address is equal to the original address modulo this number, so the alignment is the same
 
 
@@ -73,27 +75,38 @@ class Shadows:
                 raise
 
     def _make(self, ranges: Sequence[tuple[int, int]]) -> None:
-        whole = [self._rounded(nbytes + _LOW) for _, nbytes in ranges]
-        self._size = sum(whole) + 16 * self._unit * (len(ranges) + 1)
+        chunks = [self._chunk(self._rounded(nbytes + _LOW)) for _, nbytes in ranges]
+        # A mapping is as large as its chunk: the driver refuses to map a part of one (error 801 on an H200).
+        whole = [(nbytes + _LOW + chunk - 1) // chunk * chunk for (_, nbytes), (chunk, _) in zip(ranges, chunks)]
+        # As much again for ranges that are moved behind a multiple of 4 GiB.
+        self._size = 2 * sum(whole) + 16 * self._unit * (len(ranges) + 1) + 2 * _HALVES
         self._reserved = self._reserve()
         distances: set[int] = set()
-        at = self._reserved + self._unit
-        for count, ((pointer, nbytes), size) in enumerate(zip(ranges, whole)):
+        at = self._apart(self._reserved, _HALVES)
+        for count, ((pointer, nbytes), size, (chunk, handle)) in enumerate(zip(ranges, whole, chunks)):
             low = pointer % _LOW
+            at = self._apart(at, size)
             while at + low - pointer in distances:
                 at += self._unit
             distances.add(at + low - pointer)
-            self._map(at, size)
+            self._map(at, size, chunk, handle)
             self.pointers.append(at + low)
             self.storages.append(torch.as_tensor(_Range(at + low, nbytes), device=f"cuda:{self._device}").untyped_storage())
             at += size + self._unit * (1 + count % 7)
+
+    def _apart(self, start: int, size: int) -> int:
+        """Moves a range that would contain a multiple of 4 GiB behind it. Parameters of kernels contain small numbers beside old upper halves of
+        addresses, and so such a word is not an address in the range."""
+        multiple = (start + _HALVES - 1) // _HALVES * _HALVES
+        is_there = size <= _HALVES and multiple < start + size
+        return multiple + _SKIPPED * self._unit if is_there else start
 
     def _reserve(self) -> int:
         """Reserves high addresses. Near the driver's own first addresses (0x302000000), two small neighbouring numbers could look like an
         address."""
         random = secrets.SystemRandom()
         for _ in range(_WISHES):
-            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, self._unit)
+            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, _HALVES)
             start = self._reserve_at(wish)
             if start >= _HIGH:
                 return start
@@ -132,14 +145,10 @@ class Shadows:
             self._chunks[size] = handle
         return size, self._chunks[size]
 
-    def _map(self, start: int, size: int) -> None:
-        chunk, handle = self._chunk(size)
-        done = 0
-        while done < size:
-            part = min(chunk, size - done)
-            _call("cuMemMap", ctypes.c_uint64(start + done), ctypes.c_size_t(part), ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
-            self._mapped.append((start + done, part))
-            done += part
+    def _map(self, start: int, size: int, chunk: int, handle: ctypes.c_uint64) -> None:
+        for at in range(start, start + size, chunk):
+            _call("cuMemMap", ctypes.c_uint64(at), ctypes.c_size_t(chunk), ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
+            self._mapped.append((at, chunk))
         access = _Access(_Location(_ON_DEVICE, self._device), _READ_WRITE)
         _call("cuMemSetAccess", ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
 
