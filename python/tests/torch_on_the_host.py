@@ -226,7 +226,7 @@ def _storage_at(pointer: int, size: int) -> Any:
     return torch.frombuffer((ctypes.c_uint8 * size).from_address(pointer), dtype=torch.uint8).untyped_storage()
 
 
-def _captured(device: Any, work: Any, draws: bool) -> Any:
+def _captured(device: Any, work: Any, draws: bool, never_runs: bool = False) -> Any:
     capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
     captures.append(capture)
     return capture

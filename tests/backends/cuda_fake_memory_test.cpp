@@ -206,5 +206,82 @@ TEST_F(CudaFakeLargeUploads, FailAsASmallOneDoes)
     EXPECT_EQ(arrived(), bytes);
 }
 
+class CudaFakePools : public CudaFakeMemory {
+protected:
+    [[nodiscard]] std::shared_ptr<CapturePool> pool(PoolMemory memory = PoolMemory::own) const
+    {
+        return take(device->recording().open_capture_pool(memory));
+    }
+    static constexpr std::uint64_t k_unit = 2ULL << 20;
+    std::shared_ptr<Device> device = open();
+};
+
+TEST_F(CudaFakePools, PutSegmentsOneBehindTheOtherInTheOrderOfTheRequests)
+{
+    for (const PoolMemory memory : {PoolMemory::own, PoolMemory::shared}) {
+        const auto made = pool(memory);
+        const std::uint64_t start = take(made->allocate(k_unit));
+        EXPECT_EQ(take(made->allocate(k_unit + 1)), start + k_unit);
+        EXPECT_EQ(take(made->allocate(301 * k_unit)), start + 3 * k_unit);
+        made->release(start + k_unit);
+        EXPECT_EQ(take(made->allocate(k_unit)), start + 304 * k_unit) << "addresses are not used again";
+    }
+}
+
+TEST_F(CudaFakePools, LieAtOtherAddressesEachTime)
+{
+    const auto first = pool(), second = pool();
+    EXPECT_NE(take(first->allocate(k_unit)), take(second->allocate(k_unit)));
+}
+
+TEST_F(CudaFakePools, MapSharedMemoryRepeatedly)
+{
+    const auto shared = pool(PoolMemory::shared);
+    static_cast<void>(take(shared->allocate(301 * k_unit)));
+    EXPECT_EQ(fake.calls_of("cuMemCreate"), 2) << "a piece of 4 units, and one unit for the rest";
+    EXPECT_EQ(fake.calls_of("cuMemMap"), 75 + 1);
+    static_cast<void>(take(pool()->allocate(301 * k_unit)));
+    EXPECT_EQ(fake.calls_of("cuMemMap"), 75 + 1 + 1) << "own memory is mapped once";
+}
+
+TEST_F(CudaFakePools, GiveEverythingBack)
+{
+    auto made = pool(PoolMemory::shared);
+    const std::uint64_t first = take(made->allocate(129 * k_unit));
+    static_cast<void>(take(made->allocate(k_unit)));
+    made->release(first);
+    EXPECT_EQ(fake.calls_of("cuMemUnmap"), 64 + 1);
+    made->release(first); // the second time it does nothing
+    made.reset();
+    EXPECT_EQ(fake.calls_of("cuMemUnmap"), fake.calls_of("cuMemMap"));
+    EXPECT_EQ(fake.calls_of("cuMemRelease"), fake.calls_of("cuMemCreate"));
+    EXPECT_EQ(fake.calls_of("cuMemAddressFree"), 1);
+}
+
+TEST_F(CudaFakePools, AreNotSpoiltByADeviceThatIsFull)
+{
+    const auto made = pool();
+    fake.fail("cuMemCreate", 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_TRUE(failed_with(made->allocate(k_unit), ErrorCode::out_of_memory));
+    fake.fail("cuMemSetAccess", 1, 1, CUDA_ERROR_UNKNOWN);
+    EXPECT_TRUE(failed_with(made->allocate(k_unit), ErrorCode::driver_failed));
+    EXPECT_EQ(fake.calls_of("cuMemUnmap"), 1);
+    EXPECT_TRUE(failed_with(made->allocate(1ULL << 60), ErrorCode::out_of_memory, "bytes of addresses that are left"));
+    EXPECT_TRUE(failed_with(made->allocate(0), ErrorCode::out_of_memory));
+    static_cast<void>(take(made->allocate(k_unit)));
+
+    const auto shared = pool(PoolMemory::shared); // where a large piece does not fit, small ones may
+    fake.fail("cuMemCreate", 1, 1, CUDA_ERROR_OUT_OF_MEMORY);
+    const long before = fake.calls_of("cuMemMap");
+    static_cast<void>(take(shared->allocate(128 * k_unit)));
+    EXPECT_EQ(fake.calls_of("cuMemMap") - before, 128);
+}
+
+TEST_F(CudaFakePools, AreRefusedByADeviceWithoutVirtualAddresses)
+{
+    fake.fail("cuMemGetAllocationGranularity", 1, 1, CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_FALSE(device->recording().open_capture_pool(PoolMemory::own));
+}
+
 } // namespace
 } // namespace warmgraph::backends::test::cuda_fake_memory_test

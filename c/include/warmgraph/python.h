@@ -13,6 +13,19 @@
 extern "C" {
 #endif
 
+// --- memory of captures ---------------------------------------------------------------------------------------------
+
+/// Opens a pool for the next capture in PyTorch, and closes the pool that was open. Its segments lie one behind the
+/// other, in the order of the requests. `is_shared` nonzero: the segments share a little memory, for a capture that never
+/// runs. wg_unsupported: the device cannot do this.
+WARMGRAPH_API wg_status wg_capture_pool_open(const wg_device* device, int32_t is_shared);
+/// Closes the pool. Its segments live until they are released.
+WARMGRAPH_API void wg_capture_pool_close(void);
+/// The functions of a torch.cuda.CUDAPluggableAllocator: allocate a segment of the open pool (NULL: there is no memory,
+/// or no pool is open), and release one. Thread-safe, and called without Python's lock.
+WARMGRAPH_API void* wg_capture_pool_allocate(int64_t bytes, int32_t device, void* stream);
+WARMGRAPH_API void wg_capture_pool_release(void* segment, int64_t bytes, int32_t device, void* stream);
+
 // --- objects that did not change ------------------------------------------------------------------------------------
 
 // These structs own nothing. The objects must live as long as the structs are used.

@@ -1,6 +1,7 @@
 #include "device/recording.hpp"
 
 #include "code/image_tracker.hpp"
+#include "device/capture_pool.hpp"
 #include "device/enqueue_watch.hpp"
 #include "graph/graph_exec.hpp"
 #include "graph/graph_reader.hpp"
@@ -44,6 +45,11 @@ Result<std::optional<MemoryRef>> CudaRecording::device_heap()
     auto heap = m_heap.find();
     if (!heap) return within("find the heap of malloc in device code", heap.error());
     return *heap;
+}
+
+Result<std::shared_ptr<CapturePool>> CudaRecording::open_capture_pool(PoolMemory memory)
+{
+    return CudaCapturePool::open(m_core, memory);
 }
 
 bool CudaRecording::is_handle(std::uint64_t word) const noexcept

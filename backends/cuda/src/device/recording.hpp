@@ -37,6 +37,7 @@ public:
                                                             const HostMappings& mappings) const override;
     [[nodiscard]] Result<std::optional<MemoryRef>> device_heap() override;
     [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size) override { return m_memory.reserve_decoy(size); }
+    [[nodiscard]] Result<std::shared_ptr<CapturePool>> open_capture_pool(PoolMemory memory) override;
     [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size) override
     {
         return m_memory.reserve_host_shadow(size);

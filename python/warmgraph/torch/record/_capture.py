@@ -17,7 +17,7 @@ import torch
 from warmgraph import errors
 from warmgraph.core.binding._library import library
 from warmgraph.torch.read import _libraries
-from warmgraph.torch.record import _operators
+from warmgraph.torch.record import _operators, _pool_memory
 
 SEED = 0x5EED  # the seed of the generator that a capture uses
 _MOST_ALLOCATIONS = 1 << 20  # the most allocations in the allocator's history that are searched
@@ -87,16 +87,18 @@ class Addresses:
             self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
-def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
-    """Captures the work that `work` enqueues, without running it. Restores the state of the caller's generator and allocator."""
+def captured(device: torch.device, work: Callable[[], Any], draws: bool, never_runs: bool = False) -> Capture:
+    """Captures the work that `work` enqueues, without running it. Restores the state of the caller's generator and allocator. never_runs: the
+    graph is only read."""
     torch.cuda.synchronize(device)
     torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this capture's pool
     gc.collect()
-    pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
     with own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
-        before = free_now()
-        with allocated(device) as made:
+        snapshot = _snapshot()
+        before = _free(snapshot)
+        with _pool_memory.pool_for(device, snapshot, never_runs) as pool, allocated(device) as made:
             _capture_into(graph, pool.id, device, work)
     scratch, free = memory_of(pool.id, before)
     # This excludes memory that was allocated elsewhere during the capture and is free again: it was written, and the graph may read it.
@@ -136,8 +138,7 @@ def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, i
     capture."""
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
-    # Sorted by size: the same work allocates the same sizes in the same order, and addresses do not show this order.
-    segments.sort(key=lambda one: (-one["total_size"], one["address"]))
+    segments.sort(key=lambda one: one["address"])  # in the order of the requests (_pool_memory)
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
 

@@ -257,8 +257,10 @@ class Recording:
     # --- Capturing
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.ResultDescription, outputs: Sequence[torch.Tensor],
-                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.OperatorTexts | None = None) -> _capture.Capture:
-        """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests."""
+                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.OperatorTexts | None = None,
+                never_runs: bool = False) -> _capture.Capture:
+        """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests.
+        never_runs: the graph is only read."""
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
@@ -270,7 +272,7 @@ class Recording:
                     if fresh.numel():
                         output.copy_(fresh)
 
-        return self.captured(work, self._draws != 0)
+        return self.captured(work, self._draws != 0, never_runs)
 
     def over(self, *shows: _operators.Show) -> Any:
         """A context for work inside a capture. It shows the operators to the observers."""
@@ -284,7 +286,7 @@ class Recording:
         with _stray_work.refused(self._call.device):
             work()
 
-    def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
+    def captured(self, work: Callable[[], None], draws: bool, never_runs: bool = False) -> _capture.Capture:
         """Captures `work`. Raises NotRecordable when the host did something else than enqueue work."""
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
@@ -292,7 +294,7 @@ class Recording:
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
         with elsewhere, _capture.host_random() as drawn, asking as asks:
             try:
-                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws)
+                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws, never_runs)
             finally:
                 self._has_asked = self._has_asked or bool(asks)
         if drawn:
@@ -360,7 +362,7 @@ class SecondCapture:
         itself = {id(one) for one in (*swapped, *shared)}
         objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         with _copies.swapped(swapped, moved):
-            self.capture = recording.capture(owner, arguments, described, outputs, objects, regions)
+            self.capture = recording.capture(owner, arguments, described, outputs, objects, regions, never_runs=True)
         self.capture.keep = (owner, arguments, moved)
         at = {pointer: shadow for pointer, shadow in zip(pointers, self._shadows.pointers)}
         where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}

@@ -17,6 +17,27 @@ namespace warmgraph::backends {
 /// code.
 inline constexpr std::string_view k_loaded_in_pause = "while recording was paused";
 
+/// Memory for the pool of one capture that a framework makes. The segments lie in one range of addresses, each behind
+/// the one before it. A framework's allocator prefers the free block with the lowest address, so with such segments it
+/// chooses the same blocks in each capture of the same work. Thread-safe.
+class CapturePool {
+public:
+    CapturePool() = default;
+    CapturePool(const CapturePool&) = delete;
+    CapturePool& operator=(const CapturePool&) = delete;
+    virtual ~CapturePool() = default;
+    /// Returns the address of a new segment. Its size is rounded up to the device's unit. May be called while a stream
+    /// captures. out_of_memory: no memory or no addresses are left.
+    [[nodiscard]] virtual Result<std::uint64_t> allocate(std::uint64_t bytes) = 0;
+    /// Frees a segment of this pool. Its addresses are not used again.
+    virtual void release(std::uint64_t start) noexcept = 0;
+};
+
+enum class PoolMemory : std::uint8_t {
+    own,    ///< each segment has memory of its own
+    shared, ///< all segments share a little memory: for a capture that never runs
+};
+
 /// A part of a device; the device outlives it. Thread-safe.
 class DeviceRecording {
 public:
@@ -109,6 +130,13 @@ public:
     {
         return fail(ErrorCode::unsupported, "{} cannot reserve test addresses ({} bytes were requested)", m_device.id(),
                     size);
+    }
+    /// Makes a pool, whose addresses differ from those of all other pools. The device outlives the pool. unsupported: the
+    /// device has no virtual addresses that a program can map.
+    [[nodiscard]] virtual Result<std::shared_ptr<CapturePool>> open_capture_pool(PoolMemory memory)
+    {
+        static_cast<void>(memory);
+        return fail(ErrorCode::unsupported, "{} has no memory pools for captures", m_device.id());
     }
     /// Makes usable page-locked host memory at addresses like those of reserve_shadow. Free it with Device::release().
     [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size)
