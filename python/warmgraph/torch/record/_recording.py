@@ -198,7 +198,8 @@ class Recording:
     def judge_of(self, results: Sequence[_answers.ResultPair], difference: Callable[[], str] | None) -> _answers.AnswerJudge:
         """A judge for `results` and for the memory that the answer wrote in place, which `results` does not have."""
         given = [*results, *(_answers.ResultPair(path, was, now) for path, was, now in self._start.left())]
-        return _answers.AnswerJudge([one for one in given if one.answer.numel()], difference)
+        asked_truly = self._has_asked and self._as_answered == "no"
+        return _answers.AnswerJudge([one for one in given if one.answer.numel()], difference, asked_truly)
 
     def _difference(self, first: FirstCapture) -> str:
         return self._start.asked.difference(first.asked)
