@@ -161,6 +161,13 @@ def _repaired(config):
     return config
 
 
+def small_backbone():
+    from transformers import ResNetConfig
+
+    return ResNetConfig(embedding_size=16, hidden_sizes=[16, 32, 64, 64], depths=[1, 1, 1, 1], layer_type="basic",
+                        out_features=["stage2", "stage3", "stage4"])
+
+
 def config_of(kind, size):
     """A configuration of this class in one of SIZES, with those below it."""
     from transformers import PreTrainedConfig
@@ -169,6 +176,8 @@ def config_of(kind, size):
     whole = kind()
     below = {name: config_of(type(value), size) for name, value in _pairs(whole).items() if isinstance(value, PreTrainedConfig)}
     changes = _changes(whole, wanted)
+    if HEADS in wanted and getattr(whole, "backbone_config", None) is not None and whole.backbone_config.model_type == "timm_backbone":
+        below["backbone_config"] = small_backbone()
     if how == "set":
         for name, value in {**changes, **below}.items():
             setattr(whole, name, value)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import faulthandler
 import fnmatch
 import gc
 import inspect
@@ -383,6 +384,7 @@ def tasks(torch, arguments, answers):
         answers.write(json.dumps({"stage": stage, "process": os.getpid(), **result}) + "\n")
         answers.flush()
 
+    faulthandler.enable()
     warmgraph = None
     if arguments.device == "cuda":
         import warmgraph  # before the first kernel
@@ -409,7 +411,7 @@ def tasks(torch, arguments, answers):
         made_s = round(time.perf_counter() - started, 2)
         if program is not None and phase == "native":
             try:
-                program.natives()
+                program.call(program.inputs[0])
                 say("ended", {"native": True, "made_s": made_s, "s": round(time.perf_counter() - started, 2)})
             except Exception as error:
                 traceback.print_exc()
@@ -562,7 +564,13 @@ class Sweep:
             row, first = task
             given = [row.suite, row.name, row.type, row.recipe] if isinstance(row, zoo.Row) else list(row)
             phase = self.arguments.phase if first is None else "replay"
-            answer = worker.ask(phase, given, COMPILED_S if given[0] == "compiled" else LIMIT_S[phase])
+            try:
+                answer = worker.ask(phase, given, COMPILED_S if given[0] == "compiled" else LIMIT_S[phase])
+            except Exception as error:
+                traceback.print_exc()
+                worker.kill()
+                worker = Worker(self.arguments, number)
+                answer = {"stage": "made", "died": f"the worker cannot be asked: {error}"}
             with self.changed:
                 self.running -= 1
                 if phase == "record" and answer.get("recorded"):
@@ -659,7 +667,7 @@ def read_results(paths):
 
 def make_list(arguments):
     arguments.device, arguments.phase = "cpu", "find"
-    tasks = [(suite, name) for suite, names in zoo.candidates().items() for name in names if suite in (arguments.suite or suite)]
+    tasks = [(suite, name) for suite, names in zoo.candidates().items() for name in names]
     found, lost = [], []
     if arguments.resume:  # only what is not in the list yet
         rows = {(row.suite, row.name, row.recipe) for row in zoo.read_rows(pathlib.Path(arguments.resume))}
@@ -669,6 +677,8 @@ def make_list(arguments):
         suites = {suite for suite, _ in known}
         tasks = [one for one in tasks if one not in known and not (one[0] in ("timm", "torchvision") and one[0] in suites)
                  or one[0] == "causal" and ("generate", one[1]) not in known]
+
+    tasks = [one for one in tasks if one[0] in (arguments.suite or one[0]) and any(fnmatch.fnmatch(one[1], only) for only in arguments.only or ["*"])]
 
     def finish(task, answer, _):
         found.extend(one for one in answer.get("rows", []) if one not in found and not any(one[:2] == other[:2] for other in found))
