@@ -5,15 +5,15 @@ import contextlib
 import enum
 import logging
 import threading
-from typing import Any, Callable, Protocol, Sequence, TypeVar
+from typing import Any, Callable, Iterator, Protocol, Sequence, TypeVar
 
 import torch
 
 from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.torch.read import _tensors
-from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operators, _stray_work
+from warmgraph.torch.read import _installed_code, _tensors
+from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operator_trail, _operators, _call_sites, _stray_work
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -83,6 +83,8 @@ class Recording:
         self._is_shown = False  # whether the answer's operators were shown
         self._as_answered = "no"  # "yes": in a capture, _capture.asked returns what it returned in the answer
         self._has_asked = False  # whether a capture asked if its stream is capturing
+        self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
+        self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
 
     def answer(self) -> Any:
         """The call's own result, computed on the caller's memory. No internal error may occur here."""
@@ -251,7 +253,8 @@ class Recording:
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        with self.naming_operators(first.capture):
+            entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
@@ -259,6 +262,8 @@ class Recording:
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.ResultDescription, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region], asked: _operators.OperatorTexts | None = None) -> _capture.Capture:
         """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests."""
+        self._captured_call = (owner, arguments)
+
         def work() -> None:
             with torch.no_grad():
                 with self.over(*([asked] if asked is not None else [])):
@@ -277,15 +282,47 @@ class Recording:
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        run = _constants.ConstantTracker(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
+        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared)
+        run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail) if self._is_shown else trail.around
         return _operators.shown_to(*_capture.watch(device), *shows, run=run)
 
+    @_call_sites.outermost
     def _watched(self, work: Callable[[], None]) -> None:
         with _stray_work.refused(self._call.device):
             work()
 
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
-        """Captures `work`. Raises NotRecordable when the host did something else than enqueue work."""
+        """Captures `work`. Raises NotRecordable when the host did something else than enqueue work. The text of an error names the place
+        in the function that failed."""
+        self._trail = None
+        try:
+            found = self._captured_and_checked(work, draws)
+        except Exception as error:
+            explained = _operator_trail.explained(error, self._trail, self._roots())
+            if explained is error:
+                raise
+            raise explained from error
+        if self._trail is not None:
+            found.trail, self._trail.graph = self._trail, found.native
+        return found
+
+    def _roots(self) -> list[tuple[str, torch.nn.Module]]:
+        """(path, module) of the modules that the function reaches."""
+        owner, arguments = self._captured_call
+        around = [*_installed_code.values_of(self._call.around.reached), self._call.owner]
+        named = [("", owner), *arguments.items(), *self._call.arguments.items(), *(("", one) for one in around)]
+        return [(path, one) for path, one in named if isinstance(one, torch.nn.Module)]
+
+    @contextlib.contextmanager
+    def naming_operators(self, capture: _capture.Capture) -> Iterator[None]:
+        """Names the operator that enqueued a node of the capture in the errors of the library about that node."""
+        try:
+            yield
+        except errors.Error as error:
+            _operator_trail.name_operator(error, capture.trail, _capture.node_positions, self._roots())
+            raise
+
+    def _captured_and_checked(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.
