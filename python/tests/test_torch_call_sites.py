@@ -12,8 +12,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
 from torch_on_the_host import errors, is_captured, refusal, wrap  # noqa: E402
 from warmgraph.calls import _refusals  # noqa: E402
+from warmgraph.torch import GraphCache  # noqa: E402
 from warmgraph.torch.read import _tensors  # noqa: E402
 from warmgraph.torch.record import _capture, _capture_advice, _constants, _operators, _call_sites  # noqa: E402
 
@@ -187,6 +189,16 @@ def test_a_refusal_of_the_package_names_the_place():
     assert refusal(cached).startswith(f"`layers.1` ({HERE}:") and "in <lambda>): it calls aten._linalg_eigh.default, which cannot" in refusal(cached)
 
 
+def test_an_operator_that_differs_from_the_answer_is_named_by_its_place():
+    def differs(x: Any) -> Any:
+        y = (torch.arange(4) == 3).any().item()  # the capture hears the answer's number, and runs no operator
+        return x * (3 if is_captured() else 2) + y
+
+    cached = wrap(Net(Layer(differs)))
+    cached(X)
+    assert f"; in `layers.1` ({line(differs, 2)}) operator " in refusal(cached) and " was aten.mul.Tensor(float32[4], 2), and is " in refusal(cached)
+
+
 # --- advice
 
 
@@ -342,6 +354,13 @@ def test_nodes_have_the_numbers_of_the_library(monkeypatch):
 
 
 # --- places
+
+
+def test_a_capture_that_an_engine_keeps_forgets_the_modules_that_it_ran(tmp_path):
+    net = Net(Layer(torch.exp)).requires_grad_(False)
+    GraphCache(captures=str(tmp_path), config=warmgraph.Config(model="engine")).capture_one(4, lambda: net(X))
+    (capture,) = host.captures
+    assert len(host.written) == 1 and capture.trail is None and not capture.graph.is_reset
 
 
 def test_a_place_keeps_no_tensor_of_the_program_alive():

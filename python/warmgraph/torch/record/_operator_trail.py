@@ -30,7 +30,8 @@ class OperatorTrail:
         """enqueued: returns the position of the stream's capture, (stream, capture, last nodes...). is_bounded: as in _call_sites.here."""
         self._enqueued, self._run, self._is_bounded = enqueued, run, is_bounded
         self._last: Any = None
-        self._steps: list[Any] = []  # in the order of time: (operator, place) and positions (tuples of nodes)
+        self._steps: list[Any] = []  # in the order of time: (operator, place, number) and positions (tuples of nodes)
+        self._shown = 0
         self.failed: FailedOperator | None = None
         self.graph = 0  # the finished CUgraph, whose nodes are noted
 
@@ -42,9 +43,13 @@ class OperatorTrail:
             self._steps.append(_Position(at[2:] if isinstance(at, tuple) else ()))
         return at
 
+    def shown(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """An observer of the same operators, which numbers them."""
+        self._shown += 1
+
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         place = _call_sites.here(self._is_bounded)
-        self._steps.append((func, place))
+        self._steps.append((func, place, self._shown - 1))
         try:
             return self._run(func, args, kwargs)
         except Exception as error:
@@ -59,6 +64,10 @@ class OperatorTrail:
         result = self(func, args, kwargs)
         self.enqueued()
         return result
+
+    def text_of_operator(self, number: int, roots: _call_sites.Roots) -> str:
+        """The place that called the operator with this number, counted from 0; "" if that is not known."""
+        return next((_call_sites.text_of(step[1], roots) for step in self._steps if not isinstance(step, _Position) and step[2] == number), "")
 
     def text_of_node(self, number: int, positions: Mapping[int, int], roots: _call_sites.Roots) -> str:
         """Says which operator enqueued a node, and where; "" if that is not known. positions: the numbers of nodes, by handle."""

@@ -203,7 +203,8 @@ class Recording:
         return _answers.AnswerJudge([one for one in given if one.answer.numel()], difference)
 
     def _difference(self, first: FirstCapture) -> str:
-        return self._start.asked.difference(first.asked)
+        trail = first.capture.trail
+        return self._start.asked.difference(first.asked, lambda number: trail.text_of_operator(number, self._roots()) if trail is not None else "")
 
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
                 first: FirstCapture) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
@@ -229,7 +230,7 @@ class Recording:
             return None
         if metadata.draws:
             raise CaptureWritten(folder, None, None)
-        first.is_given_away = True
+        first.is_given_away, first.capture.trail = True, None
         raise CaptureWritten(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
 
     def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture) -> None:
@@ -284,7 +285,7 @@ class Recording:
         device = self._call.device
         self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared)
         run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail) if self._is_shown else trail.around
-        return _operators.shown_to(*_capture.watch(device), *shows, run=run)
+        return _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
 
     @_call_sites.outermost
     def _watched(self, work: Callable[[], None]) -> None:
