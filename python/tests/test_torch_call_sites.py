@@ -235,6 +235,11 @@ def test_each_kind_of_operator_has_its_advice(monkeypatch, func, args, named, wh
     assert what in _capture_advice.of_operator(func, args, named, []).what
 
 
+def test_bfloat16_is_advised_once():
+    advice = _capture_advice.of_operator(ATEN._grouped_mm.default, (D, D), {}, [SparseMoeBlock(nonzero)])
+    assert advice.cure.count("torch.bfloat16") == 1
+
+
 @pytest.mark.parametrize("why, word", [
     ("`generator.gradient` (on the host.py:3 in generator) calls aten::gradient: kernel f (node 3), byte 8: 0x7f follows no region", "undeclared_memory"),
     ("`a` (b.py:3 in c) calls aten::nonzero, which waits, so PyTorch cannot capture it: a tensor made on the host ...", "not_capturable")])

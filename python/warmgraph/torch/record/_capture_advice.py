@@ -27,11 +27,12 @@ _FROM_HOST = Advice("copies a tensor from the host to the device",
 _TO_HOST = Advice("copies a tensor from the device to the host", "return the tensor, and read it outside")
 _BETWEEN = Advice("copies a tensor between host and device",
                   f"{_FROM_HOST.cure}. If it is a copy to the host (cpu(), tolist(), numpy()): {_TO_HOST.cure}")
-_GROUPS = Advice("reads the sizes of its groups on the host unless its numbers are bfloat16", "convert to bfloat16 (model.to(torch.bfloat16))")
+_BFLOAT16 = "model.to(torch.bfloat16), or model.set_experts_implementation(\"batched_mm\") of transformers"
+_GROUPS = Advice("reads the sizes of its groups on the host unless its numbers are bfloat16", f"use bfloat16 ({_BFLOAT16})")
 _WAITS = Advice("waits for the device, or does something else that CUDA forbids in a capture", "call it outside the function")
 _OTHER = Advice("waits for the device in the middle", "call it outside the function")
 _EXPERTS = ". A layer of experts in float32 chooses its rows by numbers in device memory: in bfloat16 transformers computes it with grouped_mm, " \
-           "which can be captured (model.to(torch.bfloat16), or model.set_experts_implementation(\"batched_mm\"))"
+           f"which can be captured ({_BFLOAT16})"
 _OF_EXPERTS = re.compile("moe|expert", re.IGNORECASE)
 
 _READING = {"_local_scalar_dense", "item", "equal", "is_nonzero", "allclose"}
@@ -90,7 +91,7 @@ def of_error(error: Exception, around: Sequence[torch.nn.Module]) -> Advice:
 
 
 def _with_experts(advice: Advice, around: Sequence[torch.nn.Module]) -> Advice:
-    for module in around:
+    for module in around if advice is not _GROUPS else ():
         weight = next((one for one in module.parameters() if one.is_floating_point()), None)
         if _OF_EXPERTS.search(type(module).__name__) and weight is not None and weight.dtype == torch.float32:
             return Advice(advice.what, advice.cure + _EXPERTS)
