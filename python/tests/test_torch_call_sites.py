@@ -241,7 +241,7 @@ def test_bfloat16_is_advised_once():
 
 
 @pytest.mark.parametrize("why, word", [
-    ("`generator.gradient` (on the host.py:3 in generator) calls aten::gradient: kernel f (node 3), byte 8: 0x7f follows no region", "undeclared_memory"),
+    ("`generator.gradient` (on the host.py:3 in generator) calls aten::gradient: kernel f (node 3): 0x7f follows no region", "undeclared_memory"),
     ("`a` (b.py:3 in c) calls aten::nonzero, which waits, so PyTorch cannot capture it: a tensor made on the host ...", "not_capturable")])
 def test_names_of_the_program_do_not_decide_the_word_of_a_reason(why, word):
     assert _refusals.word_of(why) == word

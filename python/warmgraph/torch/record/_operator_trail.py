@@ -26,9 +26,10 @@ class FailedOperator:
 class OperatorTrail:
     """Runs the operators of a capture with `run`, and notes each."""
 
-    def __init__(self, enqueued: Callable[[], Any], run: _operators.Run, is_bounded: bool = True) -> None:
-        """enqueued: returns the position of the stream's capture, (stream, capture, last nodes...). is_bounded: as in _call_sites.here."""
-        self._enqueued, self._run, self._is_bounded = enqueued, run, is_bounded
+    def __init__(self, enqueued: Callable[[], Any], run: _operators.Run, is_bounded: bool = True, is_whole: bool = True) -> None:
+        """enqueued: returns the position of the stream's capture, (stream, capture, last nodes...). is_bounded: as in _call_sites.here.
+        is_whole: whether all operators are noted, and not only the one that fails, which costs less."""
+        self._enqueued, self._run, self._is_bounded, self._is_whole = enqueued, run, is_bounded, is_whole
         self._last: Any = None
         self._steps: list[Any] = []  # in the order of time: (operator, place, number) and positions (tuples of nodes)
         self._shown = 0
@@ -38,7 +39,7 @@ class OperatorTrail:
     def enqueued(self) -> Any:
         """The same as the argument `enqueued`. Call it before and after each operator."""
         at = self._enqueued()
-        if at != self._last:
+        if self._is_whole and at != self._last:
             self._last = at
             self._steps.append(_Position(at[2:] if isinstance(at, tuple) else ()))
         return at
@@ -48,14 +49,15 @@ class OperatorTrail:
         self._shown += 1
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        place = _call_sites.here(self._is_bounded)
-        self._steps.append((func, place, self._shown - 1))
+        if self._is_whole:
+            self._steps.append((func, _call_sites.here(self._is_bounded), self._shown - 1))
         try:
             return self._run(func, args, kwargs)
         except Exception as error:
             if self.failed is None or not self.failed.is_of_capture:
                 advice = _capture_advice.of_operator(func, args, kwargs, _call_sites.modules_around())
-                self.failed = FailedOperator(str(error), _first_line(error), _capture_advice.is_of_capture(error), name_of(func), advice, place)
+                self.failed = FailedOperator(str(error), _first_line(error), _capture_advice.is_of_capture(error), name_of(func), advice,
+                                             _call_sites.here(self._is_bounded))
             raise
 
     def around(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -267,7 +267,7 @@ class Recording:
 
         def work() -> None:
             with torch.no_grad():
-                with self.over(*([asked] if asked is not None else [])):
+                with self.over(*([asked] if asked is not None else []), is_whole=asked is not None):
                     result = self._function.run(self._wrapped, owner, arguments)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
@@ -278,12 +278,13 @@ class Recording:
 
         return self.captured(work, self._draws != 0)
 
-    def over(self, *shows: _operators.Show) -> Any:
-        """A context for work inside a capture. It shows the operators to the observers."""
+    def over(self, *shows: _operators.Show, is_whole: bool = True) -> Any:
+        """A context for work inside a capture. It shows the operators to the observers. is_whole: whether refusals of nodes will name the
+        operators of this capture."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared)
+        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_whole=is_whole)
         run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail) if self._is_shown else trail.around
         return _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
 
