@@ -17,7 +17,7 @@ from warmgraph import errors  # noqa: E402
 from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
 from warmgraph.torch import Recorder, record_all  # noqa: E402
 from warmgraph.torch.engines import _record_all  # noqa: E402
-from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators  # noqa: E402
+from warmgraph.torch.record import _caller_frames, _capture, _constants, _copied_graph, _operators  # noqa: E402
 from warmgraph.torch.replay import _pausing  # noqa: E402
 
 FOLDER = "captures"
@@ -451,6 +451,29 @@ def test_a_proof_that_fails_is_a_refusal_and_its_capture_is_kept_for_the_next():
         program(Net())
     assert seen.graphs[0].outcome == "refused" and "word 8" in seen.graphs[0].why and len(host.written) == 1
     assert "Random numbers" in seen.graphs[0].why and "name the tensor" in seen.graphs[0].why
+
+
+def test_a_refusal_of_a_node_names_the_operator_that_enqueued_it(monkeypatch):
+    count = [0]
+
+    def cleared(func: Any, args: Any, kwargs: Any) -> Any:
+        count[0] += 1
+        return func(*args, **kwargs)
+
+    monkeypatch.setattr(_capture, "cleared", cleared)
+    monkeypatch.setattr(_constants, "enqueued_in", lambda device: lambda: (1, 1, 99 + count[0]))  # each operator enqueues a node
+    monkeypatch.setattr(_capture, "node_positions", lambda native: {100 + i: i for i in range(count[0])} if native == 11 else {})
+    found = []
+    for node in range(6):
+        count[0] = 0
+        host.others[str(pathlib.Path(FOLDER).resolve())] = errors.NotRecordable(f"kernel k (node {node}): word 8 follows no region")
+        with recorder() as seen, torch.no_grad():
+            program(Net())
+        found.append(seen.graphs[0].why)
+    (linear,) = [one for one in found if "calls aten::addmm" in one]
+    line = program.__code__.co_firstlineno + 6
+    assert linear.startswith(f"`net.linear` ({pathlib.Path(__file__).name}:{line} in program) calls aten::addmm: kernel k (node ")
+    assert found[0].startswith(f"{pathlib.Path(__file__).name}:") and " in in_pool calls aten::zeros: kernel k (node 0)" in found[0]
 
 
 def test_captures_in_two_threads_are_not_recorded_together():

@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import dataclasses
 import logging
+import re
 import threading
 from typing import Any, Callable, Protocol
 
@@ -24,8 +25,10 @@ _MOST_PENDING = 1024  # number of calls after which the counts are written
 _MOST_SAID = 5  # the most functions that the line at the process's end names
 _LONGEST_SAID = 200  # the most letters of a reason in that line
 
+_NAMES = re.compile(r"`[^`]*`|\S+:\d+ in \S+|\b\w+(::\w+)+")  # names of the program's modules, files and operators in a reason
 # The word in the statistics for a reason that contains the text. The first match counts.
 _WORDS = (
+    ("so PyTorch cannot capture it", "not_capturable"),
     ("behaves differently under capture", "differs_under_capture"), ("something else at its second call", "differs_under_capture"),
     ("is not captured with it", "another_stream"), ("puts a gradient into", "backward_in_backward"), ("captured backward gives", "other_gradients"),
     ("on the host", "host_random"), ("torch.Generator", "own_generator"), ("generator", "seeds_the_generator"),
@@ -40,7 +43,8 @@ _WORDS = (
 
 
 def word_of(why: str) -> str:
-    return next((word for part, word in _WORDS if part in why), "not_recordable")
+    text = _NAMES.sub("", why)
+    return next((word for part, word in _WORDS if part in text), "not_recordable")
 
 
 class RefusingFunction(Protocol):

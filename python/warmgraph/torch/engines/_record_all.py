@@ -24,7 +24,7 @@ from warmgraph.torch.calls._torch_function import TorchFunction
 from warmgraph.torch.engines import _engines
 from warmgraph.torch.read import _call_reader, _tensors
 from warmgraph.torch.read._tensor_readers import TensorPlace
-from warmgraph.torch.record import _caller_frames, _capture, _copied_graph, _operators, _recording
+from warmgraph.torch.record import _caller_frames, _capture, _constants, _copied_graph, _operator_trail, _operators, _recording
 from warmgraph.torch.replay import _entry, _launching, _modes, _moved_tensors, _outputs, _pausing, _regions, _surrounding_work
 from warmgraph.torch.replay._torch_call import TorchCall, common_device
 
@@ -210,20 +210,23 @@ class Recorder:
 @dataclasses.dataclass
 class _CaptureStart:
     """The state before a capture. raised: the exception that the program was handling. live: (tensor, its version) for each device tensor,
-    by id."""
+    by id. trail: the capture's operators, if they are noted."""
 
     is_alone: bool
     raised: BaseException | None
     spots: _caller_frames.CodePositions
     live: dict[int, tuple[weakref.ref[torch.Tensor], int | None]]
     free: dict[int, int]
+    trail: _operator_trail.OperatorTrail | None = None
     _thread: int = dataclasses.field(default_factory=threading.get_ident)
     _over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def enter(self) -> None:
         """Runs the capture's operators on a cleared stack, so that kernel parameters contain no old bytes from earlier operators."""
         if not _operators.compiled_graphs():  # not if compiled functions exist: they guard on such modes, and would be compiled again
-            self._over.enter_context(_operators.shown_to(run=_capture.cleared))
+            device = torch.device("cuda", torch.cuda.current_device() if torch.cuda.is_initialized() else 0)
+            self.trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_bounded=False)
+            self._over.enter_context(_operators.shown_to(run=self.trail.around))
 
     def leave(self) -> None:
         """Ends the clearing. Works only in the capturing thread, because PyTorch's modes belong to a thread."""
@@ -265,10 +268,11 @@ class _ObservedCapture:
     """A captured graph with the inputs and outputs that the program's variables show."""
 
     def __init__(self, name: str, wrapped: CachedFunction, variables: dict[str, Any], graph: Any, begun: _CaptureStart) -> None:
-        self._name, self._wrapped, self._graph = name, wrapped, graph
+        self._name, self._wrapped, self._graph, self._trail = name, wrapped, graph, begun.trail
         self._function = _Function(wrapped, name)
         self.scratch, self.free_blocks = _capture.memory_of(graph.pool(), begun.free)
         given, around = _caller_frames.split(variables)
+        self._around = around
         walker, reached = _call_reader.read(self._function.reached, given, None, around, is_tolerant=True)
         made = [place for place in walker.places if not begun.had(place.tensor) and self._is_in_pool(place)]
         # Memory that earlier graphs left in the pool is scratch for this one; the trial shows whether the graph reads it.
@@ -299,6 +303,7 @@ class _ObservedCapture:
             raise errors.NotRecordable("none of the tensors that the graph writes is a variable of the capturing code: store its results in variables")
         given = self._function.declared(self._wrapped, call)
         proof = _Proof(self._function, self._wrapped, call)
+        proof.variables = self._around
         paths = {id(tensor): path for path, tensor in self._made.items()}
         outputs = {one.name: paths[id(tensor)] for one, tensor in zip(described.outputs, described.fresh)}
         with contextlib.closing(_FirstCapture(self, described)) as first:
@@ -324,7 +329,9 @@ class _FirstCapture:
         copies = [_copied_graph.Copy(fresh.data_ptr(), output.data_ptr(), _tensors.extent(fresh))
                   for fresh, output in zip(described.fresh, self.outputs) if fresh.numel()]
         self._copied = _copied_graph.CopiedGraph(seen._graph.raw_cuda_graph(), copies)
-        self.capture = _capture.Capture(None, None, self._copied.native, seen.scratch, seen.free_blocks, [])
+        self.capture = _capture.Capture(None, None, self._copied.native, seen.scratch, seen.free_blocks, [], trail=seen._trail)
+        if seen._trail is not None:
+            seen._trail.graph = seen._graph.raw_cuda_graph()
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states]
 
@@ -333,7 +340,12 @@ class _FirstCapture:
 
 
 class _Proof(_recording.Recording):
-    """A recording of a graph that the program captured itself."""
+    """A recording of a graph that the program captured itself. variables: the objects that the capturing code names."""
+
+    variables: dict[str, Any] = {}
+
+    def _roots(self) -> list[tuple[str, torch.nn.Module]]:
+        return [*((name, one) for name, one in self.variables.items() if isinstance(one, torch.nn.Module)), *super()._roots()]
 
     def _judge(self, first: Any) -> None:
         """Returns no judge: the program's own graph is the reference, because its work never ran outside a graph."""

@@ -247,6 +247,7 @@ class PairRecording(Recording):
 
     def ran_forward(self, copy: _Copy, saver: Saver, results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Runs forward, and copies its results to `results`. Returns the results that require grad."""
+        self._captured_call = (copy.owner, copy.arguments)
         with torch.autograd.set_multithreading_enabled(False):
             with torch.enable_grad(), saver.hooks():
                 result = self._function.run(self._wrapped, copy.owner, copy.arguments)
@@ -352,7 +353,8 @@ class PairRecording(Recording):
         _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        return pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        with self.naming_operators(self._first.half(half)):
+            return pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
 
 
 class _GradientJudge:

@@ -29,10 +29,15 @@ def calling() -> CodePositions:
     """The current position, without PyTorch's and this package's frames."""
     found, frame = [], sys._getframe(1)
     while frame is not None:
-        if _package(frame) not in _NOT_CALLERS:
+        if is_programs(frame):
             found.append((frame, frame.f_lasti))
         frame = frame.f_back  # type: ignore[assignment]
     return CodePositions(tuple(found))
+
+
+def is_programs(frame: types.FrameType) -> bool:
+    """Whether the frame runs the program's own code, or that of another library."""
+    return _package(frame) not in _NOT_CALLERS
 
 
 def is_ours(frame: types.FrameType) -> bool:

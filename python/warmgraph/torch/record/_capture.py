@@ -22,6 +22,7 @@ from warmgraph.torch.record import _operators, _pool_memory
 SEED = 0x5EED  # the seed of the generator that a capture uses
 _MOST_ALLOCATIONS = 1 << 20  # the most allocations in the allocator's history that are searched
 _MOST_DISPLACED = 16  # the most segments of 2 MiB by which addresses are moved
+_IS_CHILD = 4  # CU_GRAPH_NODE_TYPE_GRAPH
 _streams: dict[int, torch.cuda.Stream] = {}
 _abandoned: list[Any] = []  # the graphs of broken captures, which are kept because destroying them could abort the process
 
@@ -30,7 +31,7 @@ _abandoned: list[Any] = []  # the graphs of broken captures, which are kept beca
 class Capture:
     """A finished capture. `scratch`: (name, pointer, bytes) of the memory in the capture's pool. `free`: (pointer, bytes) of memory that
     was free in the allocator all the time. `words`: pointers of the generator's seed and offset, if random numbers are drawn.
-    `segments`: {pointer: end} of the allocator's memory at the end, or None."""
+    `segments`: {pointer: end} of the allocator's memory at the end, or None. `trail`: the operators of the capture, if they were noted."""
 
     graph: Any
     pool: Any
@@ -40,6 +41,7 @@ class Capture:
     words: list[int]
     segments: dict[int, int] | None = None
     keep: Any = None
+    trail: Any = None
 
     def free_blocks(self) -> list[tuple[int, int]]:
         """The memory (pointer, bytes) that belonged to nobody during the capture: it was always free, or was allocated later, e.g. for the
@@ -140,6 +142,33 @@ def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, i
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
     segments.sort(key=lambda one: one["address"])  # in the order of the requests (_pool_memory)
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
+
+
+def node_positions(native: int) -> dict[int, int]:
+    """The library's numbers of a graph's nodes, by handle. A node that holds a child graph has the number of the child's last node."""
+    driver, found, position = _libraries.driver(), dict[int, int](), -1
+    for node in _nodes_of(driver, ctypes.c_void_p(native)):
+        position += _size_of(driver, node)
+        found[node] = position
+    return found
+
+
+def _nodes_of(driver: Any, graph: ctypes.c_void_p) -> list[int]:
+    count = ctypes.c_size_t()
+    if driver.cuGraphGetNodes(graph, None, ctypes.byref(count)):
+        return []
+    nodes = (ctypes.c_void_p * count.value)()
+    return [] if driver.cuGraphGetNodes(graph, nodes, ctypes.byref(count)) else [one or 0 for one in nodes]
+
+
+def _size_of(driver: Any, node: int) -> int:
+    """The number of nodes for which a node counts: more than one for a node that holds a child graph."""
+    kind, child = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuGraphNodeGetType(ctypes.c_void_p(node), ctypes.byref(kind)) or kind.value != _IS_CHILD:
+        return 1
+    if driver.cuGraphChildGraphNodeGetGraph(ctypes.c_void_p(node), ctypes.byref(child)):
+        return 1
+    return max(1, sum(_size_of(driver, one) for one in _nodes_of(driver, child)))
 
 
 def set_words(capture: Capture, device: torch.device, seed: int, offset: int) -> None:

@@ -107,11 +107,13 @@ class OperatorTexts:
         if len(self.texts) < _MOST_ASKED:
             self.texts.append(text_of(func, args, kwargs))
 
-    def difference(self, other: OperatorTexts) -> str:
-        """Describes the first operator that differs in `other`; "" when all are equal."""
+    def difference(self, other: OperatorTexts, place_of: Callable[[int], str] = lambda number: "") -> str:
+        """Describes the first operator that differs in `other`; "" when all are equal. place_of: returns the place that called the operator of
+        `other` with this number, or ""."""
         for number, (was, now) in enumerate(zip(self.texts, other.texts)):
             if was != now:
-                return f"operator {number} was {was}, and is {now}"
+                place = place_of(number)
+                return f"{f'in {place} ' if place else ''}operator {number} was {was}, and is {now}"
         if len(self.texts) != len(other.texts):
             return f"it called {len(self.texts)} operators, and calls {len(other.texts)}"
         return "" if self.is_whole and other.is_whole else "not all operators that it calls are known"

@@ -5,15 +5,15 @@ import contextlib
 import enum
 import logging
 import threading
-from typing import Any, Callable, Protocol, Sequence, TypeVar
+from typing import Any, Callable, Iterator, Protocol, Sequence, TypeVar
 
 import torch
 
 from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.torch.read import _tensors
-from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operators, _stray_work
+from warmgraph.torch.read import _installed_code, _tensors
+from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operator_trail, _operators, _call_sites, _stray_work
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -83,6 +83,8 @@ class Recording:
         self._is_shown = False  # whether the answer's operators were shown
         self._as_answered = "no"  # "yes": in a capture, _capture.asked returns what it returned in the answer
         self._has_asked = False  # whether a capture asked if its stream is capturing
+        self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
+        self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
 
     def answer(self) -> Any:
         """The call's own result, computed on the caller's memory. No internal error may occur here."""
@@ -202,7 +204,8 @@ class Recording:
         return _answers.AnswerJudge([one for one in given if one.answer.numel()], difference, asked_truly)
 
     def _difference(self, first: FirstCapture) -> str:
-        return self._start.asked.difference(first.asked)
+        trail = first.capture.trail
+        return self._start.asked.difference(first.asked, lambda number: trail.text_of_operator(number, self._roots()) if trail is not None else "")
 
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
                 first: FirstCapture) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
@@ -228,7 +231,7 @@ class Recording:
             return None
         if metadata.draws:
             raise CaptureWritten(folder, None, None)
-        first.is_given_away = True
+        first.is_given_away, first.capture.trail = True, None
         raise CaptureWritten(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
 
     def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture) -> None:
@@ -252,7 +255,8 @@ class Recording:
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        with self.naming_operators(first.capture):
+            entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
@@ -262,9 +266,11 @@ class Recording:
                 never_runs: bool = False) -> _capture.Capture:
         """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests.
         never_runs: the graph is only read."""
+        self._captured_call = (owner, arguments)
+
         def work() -> None:
             with torch.no_grad():
-                with self.over(*([asked] if asked is not None else [])):
+                with self.over(*([asked] if asked is not None else []), is_whole=asked is not None):
                     result = self._function.run(self._wrapped, owner, arguments)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
@@ -275,20 +281,53 @@ class Recording:
 
         return self.captured(work, self._draws != 0, never_runs)
 
-    def over(self, *shows: _operators.Show) -> Any:
-        """A context for work inside a capture. It shows the operators to the observers."""
+    def over(self, *shows: _operators.Show, is_whole: bool = True) -> Any:
+        """A context for work inside a capture. It shows the operators to the observers. is_whole: whether refusals of nodes will name the
+        operators of this capture."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        run = _constants.ConstantTracker(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
-        return _operators.shown_to(*_capture.watch(device), *shows, run=run)
+        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_whole=is_whole)
+        run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail) if self._is_shown else trail.around
+        return _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
 
+    @_call_sites.outermost
     def _watched(self, work: Callable[[], None]) -> None:
         with _stray_work.refused(self._call.device):
             work()
 
     def captured(self, work: Callable[[], None], draws: bool, never_runs: bool = False) -> _capture.Capture:
-        """Captures `work`. Raises NotRecordable when the host did something else than enqueue work."""
+        """Captures `work`. Raises NotRecordable when the host did something else than enqueue work. The text of an error names the place
+        in the function that failed."""
+        self._trail = None
+        try:
+            found = self._captured_and_checked(work, draws, never_runs)
+        except Exception as error:
+            explained = _operator_trail.explained(error, self._trail, self._roots())
+            if explained is error:
+                raise
+            raise explained from error
+        if self._trail is not None:
+            found.trail, self._trail.graph = self._trail, found.native
+        return found
+
+    def _roots(self) -> list[tuple[str, torch.nn.Module]]:
+        """(path, module) of the modules that the function reaches."""
+        owner, arguments = self._captured_call
+        around = [*_installed_code.values_of(self._call.around.reached), self._call.owner]
+        named = [("", owner), *arguments.items(), *self._call.arguments.items(), *(("", one) for one in around)]
+        return [(path, one) for path, one in named if isinstance(one, torch.nn.Module)]
+
+    @contextlib.contextmanager
+    def naming_operators(self, capture: _capture.Capture) -> Iterator[None]:
+        """Names the operator that enqueued a node of the capture in the errors of the library about that node."""
+        try:
+            yield
+        except errors.Error as error:
+            _operator_trail.name_operator(error, capture.trail, _capture.node_positions, self._roots())
+            raise
+
+    def _captured_and_checked(self, work: Callable[[], None], draws: bool, never_runs: bool) -> _capture.Capture:
         compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.
