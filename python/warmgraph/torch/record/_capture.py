@@ -180,7 +180,8 @@ def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, A
     gc.collect()
     results: list[Any] = []
     graph = torch.cuda.CUDAGraph()
-    _capture_into(graph, pool, device, lambda: results.append(work()), stream)
+    with uncached_autocast():
+        _capture_into(graph, pool, device, lambda: results.append(work()), stream)
     return graph, results[0]
 
 
@@ -236,6 +237,17 @@ def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> It
         yield generator
     finally:
         generator.graphsafe_set_state(callers)
+
+
+@contextlib.contextmanager
+def uncached_autocast() -> Iterator[None]:
+    """Clears autocast's cache of converted weights before and after the block. Without this, a capture would read conversions from outside
+    and convert none itself, and later calls would read conversions in the memory of the capture. PyTorch converts again what it needs."""
+    torch.clear_autocast_cache()
+    try:
+        yield
+    finally:
+        torch.clear_autocast_cache()
 
 
 @contextlib.contextmanager

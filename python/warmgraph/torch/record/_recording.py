@@ -92,7 +92,9 @@ class Recording:
 
     def _answer(self) -> Any:
         """Runs the function. Before it writes memory, the earlier contents are copied: if its operators are shown, when an operator writes;
-        if not, small regions and regions that an earlier call wrote are copied first."""
+        if not, small regions and regions that an earlier call wrote are copied first. Autocast's cache is cleared, so that the answer converts
+        the current weights, as the captures and replays do."""
+        torch.clear_autocast_cache()
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
         with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():
@@ -290,7 +292,7 @@ class Recording:
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
-        with elsewhere, _capture.host_random() as drawn, asking as asks:
+        with elsewhere, _capture.uncached_autocast(), _capture.host_random() as drawn, asking as asks:
             try:
                 captured = _capture.captured(self._call.device, lambda: self._watched(work), draws)
             finally:
