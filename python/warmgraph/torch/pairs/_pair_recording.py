@@ -135,6 +135,7 @@ class _Captures:
 class PairRecording(Recording):
     """Answers and records one call under gradients. `backward`: the backward half, once it is stored."""
 
+    may_draw_on_host = False
     backward: _entry.Entry | None = None
     saver: Saver  # the saver of the first run
 
