@@ -258,7 +258,7 @@ def host_random(draws: Sequence[_host_draws.HostDraw] = ()) -> Iterator[list[str
     answer: a function that seeds it would otherwise leave the state from which it began."""
     drawn: list[str] = []
     before = [(name, get(), get, put) for name, get, put in _host_generators()]
-    begin = torch.Generator("cpu").manual_seed(secrets.randbits(63)).get_state()
+    begin = torch.Generator("cpu").manual_seed(torch.initial_seed() ^ SEED).get_state()
     torch.set_rng_state(begin)
     try:
         yield drawn
