@@ -334,7 +334,7 @@ class Recording:
         uses = numbers.uses if numbers is not None else []
         if not drawn and self._host_draws and error is None:
             assert numbers is not None
-            drawn = ["torch"] if uses or numbers.draws != self._numbers.draws or numbers.is_any_left() else []
+            drawn = ["torch"] if numbers.draws != self._numbers.draws or numbers.is_any_left() else []
         if drawn or uses:
             reads = f" and reads them ({uses[0]})" if uses else ""
             raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn) or 'torch'}){reads}, which a replay would not draw: "
