@@ -538,3 +538,57 @@ def test_compiled_code_that_a_function_calls_runs_compiled_beside_what_looks_at_
             compiled(X)
         compiled(X)
     assert ran == ["compiled", "ran", "ran"], "as if nobody looked, then and later"
+
+
+# --- Autocast's cache of converted weights
+
+
+class Conversions:
+    """Counts the conversions of dtypes among the operators that are shown to it. Later counts begin at 0."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def begin(self) -> list[Any]:
+        self.counts.append(0)
+        return [self]
+
+    def __call__(self, func: Any, args: Any, kwargs: Any) -> None:
+        self.counts[-1] += func is torch.ops.aten._to_copy.default
+
+
+def conversions_of(work: Callable[[], Any]) -> int:
+    counted = Conversions()
+    with _operators.shown_to(*counted.begin()):
+        work()
+    return counted.counts[0]
+
+
+def in_autocast() -> Any:
+    return torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("form", ["function", "pair"])
+def test_each_capture_converts_the_weights_that_autocast_has_converted_before(form, monkeypatch):
+    net, counted = torch.nn.Linear(8, 8), Conversions()
+    monkeypatch.setattr(host._capture, "watch", lambda device: counted.begin())
+    cached = wrap(net, pair=True) if form == "pair" else wrap(net)
+    with in_autocast(), torch.set_grad_enabled(form == "pair"):
+        net(X)
+        assert conversions_of(lambda: net(X)) == 1, "only the input: the weights come from the cache"
+        cached(X)
+        assert not refusal(cached) and counted.counts[::2 if form == "pair" else 1] == [3, 3], "the input, the weight and the bias"
+        assert conversions_of(lambda: net(X)) == 3, "the cache has nothing from the memory of a capture"
+        assert conversions_of(lambda: net(X)) == 1, "and autocast uses it as before"
+
+
+def test_the_answer_of_a_recording_uses_the_weights_as_they_are_as_a_replay_does():
+    net, asked = torch.nn.Linear(8, 8), []
+    cached = wrap(net)
+    with in_autocast(), torch.no_grad():
+        net(X)
+        net.weight.mul_(2)
+        answer = cached(X)
+        asked.append(refusal(cached))
+    with in_autocast(), torch.no_grad():
+        assert torch.equal(answer, net(X)) and asked == [""] and agreement() == "bitwise"

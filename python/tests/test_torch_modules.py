@@ -3,6 +3,7 @@ or in place."""
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import pickle
@@ -393,3 +394,48 @@ def test_the_weights_of_a_forward_of_pytorchs_own_that_the_caller_compiled_are_s
         wrap(lambda x: compiled(x) + 1)(torch.ones(2, 4))
         wrap(compiled)(torch.ones(2, 4))
     assert [sum("weight" in state.name for state in entry.given.states) for entry in host.entries] == [2, 2]
+
+
+def held_in(form: str, compile: Any) -> Any:
+    """A function that reaches a compiled callable, which this form of holding it keeps."""
+    class Holder:
+        held = staticmethod(compile) if form == "a class, as a static method" else compile
+
+        def by_object(self, x: Any) -> Any:
+            return self.held(x) + 1
+
+        @classmethod
+        def by_class(cls, x: Any) -> Any:
+            return cls.held(x) + 1
+
+    class Module(torch.nn.Module):
+        held = staticmethod(compile)
+
+        def forward(self, x: Any) -> Any:
+            return self.held(x) + 1
+
+    holder = types.SimpleNamespace(held=compile)
+    return {"a variable": lambda x: compile(x) + 1, "an attribute": lambda x: holder.held(x) + 1, "a class": Holder.by_class,
+            "a class, as a static method": Holder().by_object, "the class of a module": Module(), "nothing": compile}[form]
+
+
+@pytest.mark.parametrize("made", ["method", "partial", "object"])
+@pytest.mark.parametrize("form", ["nothing", "a variable", "an attribute", "a class", "a class, as a static method", "the class of a module"])
+def test_the_weights_of_a_callable_that_the_caller_compiled_are_states_wherever_it_is_held(form, made):
+    class Steps:
+        def __init__(self) -> None:
+            self.net = Net().eval()
+
+        def __call__(self, x: Any) -> Any:
+            return self.net(x)
+
+    if (form, made) == ("nothing", "object"):
+        pytest.skip("only functions and methods are wrapped")
+    net = Net().eval()
+    given = {"method": net.forward, "partial": functools.partial(net.forward, factor=3.0), "object": Steps()}[made]
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        cached = wrap(held_in(form, torch.compile(given, **EAGER)))
+        cached(x)
+        cached(x)
+    assert refusal(cached) == "" and len(states()) == len(NAMES) and len(host.entries) == len(host.entries[0].calls) == 1

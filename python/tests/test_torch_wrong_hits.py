@@ -421,6 +421,22 @@ SOURCES: dict[str, tuple[str, str]] = {
                              "@torch.no_grad()\ndef act(x): return x - 1\ndef work(x): return act(x)"),
     "helper that is compiled": ("act = torch.compile(lambda x: x + 1, backend='eager')\ndef work(x): return act(x)",
                                 "act = torch.compile(lambda x: x - 1, backend='eager')\ndef work(x): return act(x)"),
+    "partial that is compiled": ("def at(n, x): return x * n\nwork = torch.compile(functools.partial(at, 2), backend='eager')",
+                                 "def at(n, x): return x * n\nwork = torch.compile(functools.partial(at, 3), backend='eager')"),
+    "helper partial that is compiled": (
+        "def at(n, x): return x * n\nact = torch.compile(functools.partial(at, 2), backend='eager')\ndef work(x): return act(x)",
+        "def at(n, x): return x * n\nact = torch.compile(functools.partial(at, 3), backend='eager')\ndef work(x): return act(x)"),
+    "helper object that is compiled": (
+        "class K:\n n = 2\n def __call__(self, x): return x * self.n\nact = torch.compile(K(), backend='eager')\ndef work(x): return act(x)",
+        "class K:\n n = 3\n def __call__(self, x): return x * self.n\nact = torch.compile(K(), backend='eager')\ndef work(x): return act(x)"),
+    "object that is compiled, in a list": (
+        "class K:\n n = 2\n def __call__(self, x): return x * self.n\nacts = [torch.compile(K(), backend='eager')]\ndef work(x): return acts[0](x)",
+        "class K:\n n = 3\n def __call__(self, x): return x * self.n\nacts = [torch.compile(K(), backend='eager')]\ndef work(x): return acts[0](x)"),
+    "compiled method in a class": (
+        "class K:\n n = 2\n def by(self, x): return x * self.n\nclass L: act = staticmethod(torch.compile(K().by, backend='eager'))\n"
+        "def work(x): return L.act(x)",
+        "class K:\n n = 3\n def by(self, x): return x * self.n\nclass L: act = staticmethod(torch.compile(K().by, backend='eager'))\n"
+        "def work(x): return L.act(x)"),
     "cached helper": ("@functools.lru_cache\ndef by(n): return n + 1\ndef work(x): return x * by(1)",
                       "@functools.lru_cache\ndef by(n): return n + 2\ndef work(x): return x * by(1)"),
     "helpers swapped": ("def a(x): return x + 1\ndef b(x): return x * 2\ndef work(x): return a(b(x))",

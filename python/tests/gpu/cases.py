@@ -818,6 +818,41 @@ def holds_a_compiled_method(torch, options):
     return wrapped(lambda x: compiled(x) + 1, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+def layer_drop(torch, options):
+    """A module that draws a number on the host for each layer, and reads it only in training. The caller's next number must follow."""
+    class Encoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+
+        def forward(self, x):
+            for layer in self.layers:
+                drop_probability = torch.rand([])
+                if not (self.training and drop_probability < 0.1):
+                    x = layer(x)
+            return x
+
+    encode = wrapped(Encoder().cuda().eval(), options, {"compile": False})
+
+    def call(x):
+        torch.default_generator.manual_seed(7)
+        return encode(x), torch.rand(2)
+
+    return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def autocast_that_converted_before(torch, options):
+    """A module under autocast, which has the converted weights in its cache already, and uses them after the call."""
+    net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
+    cached = wrapped(net, options, {"compile": False})
+
+    def call(x):
+        with torch.autocast("cuda", torch.float16):
+            return net(x), cached(x), net(x)
+
+    return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 def eigenvalues(torch, options):
     """A function that computes eigenvalues. Capturing this would break cuSOLVER, so it is refused before it is captured; later calls run
     the function itself."""
@@ -869,8 +904,8 @@ CASES = {one.__name__: one for one in (
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
     reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
-    in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, eigenvalues,
-    pair_own_checkpoint)}
+    in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, layer_drop,
+    autocast_that_converted_before, eigenvalues, pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # for these cases: the number of entries, which is 1 for all others
 

@@ -58,6 +58,13 @@ def compiled_from(function: Any) -> Any:
     return given
 
 
+def held_by_compiled(function: Any) -> Any:
+    """The method, partial or other object from which torch.compile made this function; None if it was made from a Python function. Following the
+    code does not find such an object's values."""
+    given = compiled_from(function)
+    return None if isinstance(given, types.FunctionType) else given
+
+
 def below(callable_: Any) -> Any:
     """The callable that a method, a partial or a wrapper calls; None for any other object."""
     if isinstance(callable_, types.MethodType):

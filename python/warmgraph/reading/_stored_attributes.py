@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any, Callable, Iterator, Mapping
 
-from warmgraph.reading import _identity_checks, _plain_values
+from warmgraph.reading import _identity_checks, _plain_values, _reached_code
 
 MOST_CLASSES = 1024  # the most classes that are remembered. Remembered classes stay alive, because their contents refer to them
 _NOT_USERS = {*sys.stdlib_module_names, __name__.partition(".")[0]}
@@ -59,7 +59,8 @@ def stored_by(kind: type) -> StoredAttributes:
     if known is None or not known.is_of(held):
         known = StoredAttributes(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
-            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)])
+            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)
+            or _reached_code.held_by_compiled(getattr(member, "__func__", member)) is not None])
         if len(_known_stored) >= MOST_CLASSES:
             _known_stored.clear()
         _known_stored[id(kind)] = known

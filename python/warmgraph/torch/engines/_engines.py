@@ -246,6 +246,7 @@ class EngineFunction(TorchFunction):
             raise _PolicyRefusal(f"the policy is {policy}")
         with _pausing.recording():
             recording = _recording.Recording(self, wrapped, call)
+            recording.may_draw_on_host = False  # a replay of PyTorch's own graph draws none
             self._is_all_read = True
             try:
                 recording.answer()

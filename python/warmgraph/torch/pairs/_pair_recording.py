@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import secrets
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
@@ -135,6 +135,7 @@ class _Captures:
 class PairRecording(Recording):
     """Answers and records one call under gradients. `backward`: the backward half, once it is stored."""
 
+    may_draw_on_host = False
     backward: _entry.Entry | None = None
     saver: Saver  # the saver of the first run
 
@@ -166,7 +167,7 @@ class PairRecording(Recording):
         self._expect_differentiable(described)
         self._described = described
         torch.cuda.synchronize(call.device)
-        with _uncached_autocast(), self._start.there():
+        with _capture.uncached_autocast(), self._start.there():
             self._run_eagerly()
             entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
         return entry, metadata, _bound_call.words_of_generator(call.device) if metadata.draws else None
@@ -433,22 +434,9 @@ def _no_autocast() -> Any:
     return torch.autocast("cuda", enabled=False) if torch.is_autocast_enabled("cuda") else contextlib.nullcontext()
 
 
-@contextlib.contextmanager
-def _uncached_autocast() -> Iterator[None]:
-    """Clears autocast's cache: cached converted weights would be in another capture's memory."""
-    is_on = torch.is_autocast_enabled("cuda")
-    if is_on:
-        torch.clear_autocast_cache()
-    try:
-        yield
-    finally:
-        if is_on:
-            torch.clear_autocast_cache()
-
-
 def _over(recording: Recording, work: Callable[[], None]) -> Callable[[], None]:
     def over() -> None:
-        with _uncached_autocast(), recording.over():
+        with recording.over():
             work()
 
     return over

@@ -115,6 +115,9 @@ def _begin_surroundings(walker: Walker, owner: Any) -> Any:
     instead."""
     for function, names in zip(walker.reached.functions, walker.reached.globals):
         _read_compiled_functions(walker, function, names)
+    given = _reached_code.held_by_compiled(walker.reached.target)
+    if given is not None and not isinstance(given, types.MethodType):  # the owner of a method is read as "self"
+        walker.value(walker.root("function", given), given)
     inner = _modules.compiled_from(owner)
     if inner is None:
         return owner
@@ -127,10 +130,13 @@ TORCH.begin_surroundings = _begin_surroundings
 
 def _read_compiled_functions(walker: Walker, function: types.FunctionType, names: Iterable[str]) -> None:
     """For each function from torch.compile that `function` names, notes how it is compiled. Its code is followed like that of the original
-    function. If a method was given to torch.compile, the method's object is read."""
+    function. If a method was given to torch.compile, the method's object is read, and any other object itself."""
     for name, value in [*((name, function.__globals__.get(name)) for name in names), *_reached_code.closed_over(function)]:
         if isinstance(value, types.FunctionType) and "_torchdynamo_orig_callable" in value.__dict__:
             walker.compiled_via.add("elsewhere")
             walker.fact(f"{function.__qualname__}.{name} compiled", _modules.how_compiled(value))
-            if isinstance(given := _reached_code.compiled_from(value), types.MethodType):
-                walker.named(f"{walker.root(function.__name__, function)}.{name}.__self__", given.__self__)
+            given, path = _reached_code.held_by_compiled(value), f"{walker.root(function.__name__, function)}.{name}"
+            if isinstance(given, types.MethodType):
+                walker.named(f"{path}.__self__", given.__self__)
+            elif given is not None:
+                walker.named(f"{path}.__wrapped__", given)

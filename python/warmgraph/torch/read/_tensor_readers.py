@@ -12,7 +12,7 @@ from warmgraph import errors
 from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.reading import _code_objects, _identity_checks
-from warmgraph.reading._reached_code import compiled_from
+from warmgraph.reading._reached_code import below, compiled_from
 from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array
 from warmgraph.reading._walker import Readers, Walker
 from warmgraph.torch.read import _modules, _tensors
@@ -151,6 +151,10 @@ def _read_compiled_function(walker: Walker, path: str, value: types.FunctionType
     walker.compiled_via.add(via_of(walker, path))
     walker.watch_function(value)
     walker.fact(f"{path} compiled", _modules.how_compiled(value))
-    if not (isinstance(inner, types.FunctionType) and _read_compiled_function(walker, path, inner)):
+    if isinstance(inner, types.FunctionType) and _read_compiled_function(walker, path, inner):
+        return True
+    if below(inner) is None and not isinstance(inner, types.FunctionType):  # an object with __call__
+        walker.value(f"{path}.__wrapped__", inner)
+    else:
         read_function(walker, path, inner)
     return True

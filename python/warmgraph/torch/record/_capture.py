@@ -10,7 +10,7 @@ import secrets
 import sys
 import threading
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
@@ -18,6 +18,7 @@ from warmgraph import errors
 from warmgraph.core.binding._library import library
 from warmgraph.torch.read import _libraries
 from warmgraph.torch.record import _operators, _pool_memory
+from warmgraph.torch.replay import _host_draws
 
 SEED = 0x5EED  # the seed of the generator that a capture uses
 _MOST_ALLOCATIONS = 1 << 20  # the most allocations in the allocator's history that are searched
@@ -210,7 +211,8 @@ def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, A
     gc.collect()
     results: list[Any] = []
     graph = torch.cuda.CUDAGraph()
-    _capture_into(graph, pool, device, lambda: results.append(work()), stream)
+    with uncached_autocast():
+        _capture_into(graph, pool, device, lambda: results.append(work()), stream)
     return graph, results[0]
 
 
@@ -269,18 +271,35 @@ def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> It
 
 
 @contextlib.contextmanager
-def host_random() -> Iterator[list[str]]:
-    """Yields a list of the host generators that were used inside the block. Restores the generators' states afterwards, because the answer
-    has already drawn the caller's numbers."""
+def uncached_autocast() -> Iterator[None]:
+    """Clears autocast's cache of converted weights before and after the block. Without this, a capture would read conversions from outside
+    and convert none itself, and later calls would read conversions in the memory of the capture. PyTorch converts again what it needs."""
+    torch.clear_autocast_cache()
+    try:
+        yield
+    finally:
+        torch.clear_autocast_cache()
+
+
+@contextlib.contextmanager
+def host_random(draws: Sequence[_host_draws.HostDraw] = ()) -> Iterator[list[str]]:
+    """Yields a list of the host generators that were used inside the block. `draws`: draws that do not count. Restores the generators'
+    states afterwards, because the answer has already drawn the caller's numbers. PyTorch's generator begins with another seed than the
+    answer: a function that seeds it would otherwise leave the state from which it began."""
     drawn: list[str] = []
     before = [(name, get(), get, put) for name, get, put in _host_generators()]
+    begin = torch.Generator("cpu").manual_seed(torch.initial_seed() ^ SEED).get_state()
+    torch.set_rng_state(begin)
     try:
         yield drawn
     finally:
         for name, state, get, put in before:
-            if not _is_state(get(), state):
-                put(state)
+            is_torch = name == "torch"
+            is_same = _is_state(get(), begin if is_torch else state)
+            if not is_same and not (is_torch and draws and _host_draws.leading_from(begin, draws) is not None):
                 drawn.append(name)
+            if is_torch or not is_same:
+                put(state)
 
 
 def _host_generators() -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], Any]]]:

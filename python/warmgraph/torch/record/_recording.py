@@ -13,9 +13,9 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import _answers, _capture, _constants, _copies, _operator_trail, _operators, _call_sites, _stray_work
+from warmgraph.torch.record import _answers, _call_sites, _capture, _constants, _copies, _host_numbers, _operator_trail, _operators, _stray_work
 from warmgraph.torch.record._shadows import Shadows
-from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
+from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
 from warmgraph.torch.replay._torch_call import TorchCall
 
@@ -72,6 +72,8 @@ class RecordableFunction(Protocol):
 class Recording:
     """Answers and records one call."""
 
+    may_draw_on_host = True  # whether the function may draw random numbers on the host that it does not read
+
     def __init__(self, function: RecordableFunction, wrapped: CachedFunction, call: TorchCall) -> None:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
@@ -82,6 +84,9 @@ class Recording:
         self._start = _answers.Start(call.regions)
         self._is_shown = False  # whether the answer's operators were shown
         self._as_answered = "no"  # "yes": in a capture, _capture.asked returns what it returned in the answer
+        self._numbers = _host_numbers.HostNumbers(self._start.reads)  # runs the answer's operators, if they are shown
+        self._numbers_in_capture: _host_numbers.HostNumbers | None = None  # the same for the last capture
+        self._host_draws: Sequence[_host_draws.HostDraw] = ()  # draws that a replay repeats
         self._has_asked = False  # whether a capture asked if its stream is capturing
         self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
@@ -94,10 +99,13 @@ class Recording:
 
     def _answer(self) -> Any:
         """Runs the function. Before it writes memory, the earlier contents are copied: if its operators are shown, when an operator writes;
-        if not, small regions and regions that an earlier call wrote are copied first."""
+        if not, small regions and regions that an earlier call wrote are copied first. Autocast's cache is cleared, so that the answer converts
+        the current weights, as the captures and replays do."""
+        torch.clear_autocast_cache()
+        self._host_state = torch.get_rng_state()
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
-        with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():
+        with _operators.shown_to(self._start.shown, run=self._numbers) if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
@@ -113,6 +121,8 @@ class Recording:
         self._draws = self._generator.get_offset() - self._offset
         if self._draws < 0 or self._generator.initial_seed() != self._seed:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
+        if self.may_draw_on_host and self._numbers.draws and not self._numbers.is_any_left():
+            self._host_draws = _host_draws.leading_from(self._host_state, self._numbers.draws) or ()
         for place, (_, key) in zip(call.places, self._before):
             if storage_key(place.tensor) != key:
                 raise errors.NotRecordable(f"{place.path} lies in other memory after the call, but a replay writes to the memory from before: write "
@@ -140,7 +150,7 @@ class Recording:
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
-        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects)
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, self._host_draws)
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
@@ -288,7 +298,11 @@ class Recording:
             return contextlib.nullcontext()
         device = self._call.device
         self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_whole=is_whole)
-        run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail) if self._is_shown else trail.around
+        run: _operators.Run = trail.around
+        if self._is_shown:
+            run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail)
+        if self._host_draws:
+            run = self._numbers_in_capture = _host_numbers.HostNumbers(run, notes_uses=True)
         return _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
 
     @_call_sites.outermost
@@ -332,15 +346,19 @@ class Recording:
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
-        with elsewhere, _capture.host_random() as drawn, asking as asks:
+        with elsewhere, _capture.uncached_autocast(), _capture.host_random(self._host_draws) as drawn, asking as asks:
             try:
                 captured = _capture.captured(self._call.device, lambda: self._watched(work), draws, never_runs)
+            except Exception as error:
+                self._expect_unread([], error)
+                raise
             finally:
                 self._has_asked = self._has_asked or bool(asks)
-        if drawn:
+        try:
+            self._expect_unread(drawn)
+        except errors.NotRecordable:
             captured.close()
-            raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
-                                       "as tensors, or draw them on the device")
+            raise
         if _operators.compiled_graphs() != compiled_before:
             captured.close()
             if self._is_shown:  # the function calls code that PyTorch compiles: show no operators from the next call on
@@ -349,6 +367,20 @@ class Recording:
             raise errors.NotRecordable("PyTorch compiled it again during the capture, because a value that it depends on changed "
                                        "(TORCH_LOGS=recompiles says which)")
         return captured
+
+
+    def _expect_unread(self, drawn: Sequence[str], error: Exception | None = None) -> None:
+        """Raises NotRecordable if the last capture drew random numbers on the host in another way than the answer, or read or kept some. drawn:
+        the generators that it used in another way. error: the error that ended the capture, which then may be a consequence."""
+        numbers, self._numbers_in_capture = self._numbers_in_capture, None
+        uses = numbers.uses if numbers is not None else []
+        if not drawn and self._host_draws and error is None:
+            assert numbers is not None
+            drawn = ["torch"] if numbers.draws != self._numbers.draws or numbers.is_any_left() else []
+        if drawn or uses:
+            reads = f" and reads them ({uses[0]})" if uses else ""
+            raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn) or 'torch'}){reads}, which a replay would not draw: "
+                                       "pass them as tensors, or draw them on the device") from error
 
 
 class FirstCapture:

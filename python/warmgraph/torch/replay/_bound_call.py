@@ -52,7 +52,7 @@ class BoundCall:
                 copy.copy_(of)
         with self.borrowed.lock if self.borrowed is not None else contextlib.nullcontext():
             _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
-                                lambda stream: variant.function(stream, self.pointers, self.states))
+                                lambda stream: variant.function(stream, self.pointers, self.states), variant.metadata.host_draws)
             if self.borrowed is not None:
                 self._results = self.borrowed.lend()
 

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import torch
 
 from warmgraph import errors
 from warmgraph.arrays._device import Device, stream_view
-from warmgraph.torch.replay import _pausing
+from warmgraph.torch.replay import _host_draws, _pausing
 
 # After these errors nothing was enqueued, so the caller can run the function itself. (A forked child raises another error.)
 NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
@@ -44,14 +44,21 @@ def stream_of(device: Device, index: int) -> int:
     return view_of(device, native_stream(index))
 
 
-def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:
-    """Calls `launch` with the current stream. `words`: the seed and offset of a function that draws random numbers, else None. With
-    `words`, the generator advances as in the function; if nothing was launched, its state is restored."""
+def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any],
+             host_draws: Sequence[_host_draws.HostDraw] = ()) -> None:
+    """Calls `launch` with the current stream. `words`: the seed and offset of a function that draws random numbers, else None. The
+    generators advance as in the function: with `words` the device's, by `host_draws` the host's. If nothing was launched, they keep their
+    states."""
     stream = stream_of(entry.device, device.index or 0)
     _pausing.replayed()
     if words is None:
         launch(stream)
-        return
+    else:
+        _launch_with_words(device, words, draws, lambda: launch(stream))
+    _host_draws.draw(host_draws)
+
+
+def _launch_with_words(device: torch.device, words: torch.Tensor, draws: int, launch: Callable[[], Any]) -> None:
     generator = torch.cuda.default_generators[device.index or 0]
     offset, seed = generator.get_offset(), generator.initial_seed()
     with torch.no_grad():
@@ -59,7 +66,7 @@ def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws
         words[1, 0].fill_(offset)
     generator.set_offset(offset + draws)
     try:
-        launch(stream)
+        launch()
     except errors.Error:
         generator.set_offset(offset)
         raise

@@ -13,7 +13,7 @@ import torch
 from warmgraph import errors
 from warmgraph.core.serving._entry_metadata import VERSION
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.replay import _state_contents
+from warmgraph.torch.replay import _host_draws, _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
 ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards compare none larger
@@ -158,7 +158,8 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 # --- Metadata
 
 
-def to_text(described: ResultDescription, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
+def to_text(described: ResultDescription, regions: Sequence[Region], draws: int, objects: Mapping[str, Any],
+            host_draws: Sequence[_host_draws.HostDraw] = ()) -> str:
     """The text that an entry stores as its metadata. `objects`: the objects in the surroundings, by path. The members for aliases and
     contents are for processes without PyTorch (core/serving/_entry_metadata.py); older entries lack these members."""
     return json.dumps({
@@ -167,6 +168,7 @@ def to_text(described: ResultDescription, regions: Sequence[Region], draws: int,
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
         "aliases": _state_contents.aliases(regions, objects), "contents": _state_contents.contents(regions, objects),
+        **({"host_draws": _host_draws.to_raw(host_draws)} if host_draws else {}),
     }, separators=(",", ":"))
 
 
@@ -182,6 +184,7 @@ class Metadata:
     draws: int  # how far a call advances the generator's offset
     aligned: Mapping[str, int]  # for each input that is not written: its alignment in the recording, in bytes
     pair: Any = None  # for _pair_metadata, in a forward half
+    host_draws: tuple[_host_draws.HostDraw, ...] = ()  # random numbers of the host that a call draws and does not read
 
 
 def from_text(text: str) -> Metadata:
@@ -193,8 +196,9 @@ def from_text(text: str) -> Metadata:
         outputs = tuple(Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
                         for name, dtype, sizes, strides in found["outputs"])
         return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
-                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"),
+                        _host_draws.from_raw(found.get("host_draws", ())))
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
 

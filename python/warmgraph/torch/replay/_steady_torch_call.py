@@ -34,11 +34,12 @@ class SteadyTorchCall:
             raise NotSteady
         self._device, self._entry = call.device, variant.function
         self._words, self._draws, self._borrowed = variant.words, variant.metadata.draws, bound.borrowed
+        self._host_draws = variant.metadata.host_draws
         bound_states = self._entry.bound_states
         if bound_states != bound.states:  # in the meantime another thread has bound the entry to the memory of another object
             raise NotSteady
         self._args = self._entry.own_args()
-        tests, is_plain = Tests(), self._words is None and self._borrowed is None
+        tests, is_plain = Tests(), self._words is None and self._borrowed is None and not self._host_draws
         self._asks_stream = is_plain and torch.cuda.is_initialized()
         attributes = [*outside(tests, self._asks_stream), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
                       (self._entry, "_pointer"), (self._entry, "bound_states")]
@@ -71,7 +72,8 @@ class SteadyTorchCall:
                 return NOT_ALIKE
             outputs, values = found
             try:
-                _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args))
+                _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args),
+                                    self._host_draws)
             except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
                 return NOT_ALIKE
             if self._borrowed is not None:
