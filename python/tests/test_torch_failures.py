@@ -271,7 +271,7 @@ def test_whatever_of_ours_fails_the_result_is_the_functions_and_it_ran_once(part
 
     expected = net.a(X) + 1
     monkeypatch.setattr(_recording, "_MOST_TRIES", 1)
-    monkeypatch.setattr(host._capture, "captured", lambda device, work, draws: host._captured(device, lambda: None, draws))  # no work runs
+    monkeypatch.setattr(host._capture, "captured", lambda device, work, draws, never_runs=False: host._captured(device, lambda: None, draws))  # no work runs
     monkeypatch.setattr(_answers.AnswerJudge, "after_run", lambda judge: None)  # the recording then compares no results
     monkeypatch.setattr(_answers.AnswerJudge, "agreement", lambda judge: "bitwise")
     monkeypatch.setattr(owner, what, broken)

@@ -537,3 +537,21 @@ def test_what_is_saved_must_be_the_same_in_each_capture():
             with second.hooks():
                 other(x)
             second.end([])
+
+
+def test_backward_declares_what_a_checkpoint_computes_again():
+    from torch.utils.checkpoint import checkpoint
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.second(checkpoint(lambda y: torch.tanh(self.first(y)), x, use_reentrant=False))
+
+    cached = warmgraph.cache_compile(Net(), pair=True)
+    cached(torch.randn(2, 4)).sum().backward()
+    backward = next(one for one in host.entries if one.given.name.endswith(".backward"))
+    assert {one.name for one in backward.given.states} >= {"first.weight", "first.bias", "second.weight"}
+    assert any(one.name == "x" for one in backward.given.inputs)

@@ -15,7 +15,7 @@ from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.pairs import _pair_metadata
 from warmgraph.torch.pairs._saved_tensors import Saver
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.record import _answers, _capture, _copies
+from warmgraph.torch.record import _answers, _capture, _copies, _operators
 from warmgraph.torch.record._recording import _MOST_TRIES, Chance, RecordableFunction, Recording, chance_of, version_of
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _launching, _outputs
@@ -208,7 +208,8 @@ class PairRecording(Recording):
             given = [_pattern(self._described.outputs[i], call.device) for i in self._differentiable()]
             generator = _capture.generator_of(call.device)
             offset = generator.get_offset()
-            gradients = _gradients(outputs, copy, given)
+            with _operators.shown_to(saver.shown):
+                gradients = _gradients(outputs, copy, given)
             if generator.get_offset() != offset:
                 raise errors.NotRecordable("its backward draws random numbers, but only forward may draw them")
         if drawn:
@@ -279,7 +280,8 @@ class PairRecording(Recording):
         call, described = self._call, self._described
         saved = [self._saved[i] for i in self._first.filled]
         base = _outputs.to_text(_outputs.ResultDescription(described.tree, [*described.outputs, *saved], []), call.regions, self._draws, call.around.objects)
-        pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
+        pair = _pair_metadata.Description(secrets.randbits(128), len(described.outputs), tuple(self._differentiable()), 
+                                            frozenset((*self.saver.used, *self.saver.reread)), tuple(self._gradients))
         made = _outputs.ResultDescription({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.list_made()))]},
                                   pair.list_made(), [])
         inputs = [one for one in call.regions if one.name in pair.used and not one.is_state]

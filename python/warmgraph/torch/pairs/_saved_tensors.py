@@ -10,6 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from warmgraph import errors
 from warmgraph.torch.read import _tensors
+from warmgraph.torch.record import _operators
 from warmgraph.torch.replay._regions import Region, storage_key
 
 
@@ -43,6 +44,7 @@ _MOST_HELD = 1 << 20
 class Saver:
     """Use `with saver.hooks():` around forward; the hooks also serve its backward. The first saver runs forward eagerly: it makes `memory`,
     flat tensors for the copies, and learns what is saved. Later savers (`as_before`) save the same. `used`: the regions that were saved.
+    `reread`: the regions that backward reads although they were not saved, because it computes a part of forward again (a checkpoint).
     `filled`: the indices in `memory` that were written. Both are in the order of saving."""
 
     def __init__(self, regions: Sequence[Region], device: torch.device, draws: bool) -> None:
@@ -53,6 +55,7 @@ class Saver:
         self.memory: list[torch.Tensor] = []
         self.of_host: dict[int, int] = {}  # the index in `memory` of each host tensor, by the number of tensors saved before it
         self.used: dict[str, None] = {}
+        self.reread: dict[str, None] = {}
         self.filled: list[int] = []
         self._count = 0  # how many tensors autograd has saved
         self._next: Iterator[int] = iter(())
@@ -69,6 +72,13 @@ class Saver:
 
     def hooks(self) -> Any:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+
+    def shown(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """For _operators.shown_to, around backward: notes the regions that its operators read."""
+        for tensor in _operators.tensors_in([*args, *kwargs.values()]):
+            region = self._regions.get(storage_key(tensor)) if type(tensor) in _tensors.PLAIN_TYPES and tensor.layout == torch.strided else None
+            if region is not None and region.name not in self.used:
+                self.reread[region.name] = None
 
     def end(self, used: Sequence[str]) -> None:
         """Call this after forward. Raises if forward saved other tensors than in the first run."""
