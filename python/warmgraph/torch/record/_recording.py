@@ -13,7 +13,7 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import _answers, _call_sites, _capture, _constants, _copies, _host_numbers, _operator_trail, _operators, _stray_work
+from warmgraph.torch.record import _answers, _call_sites, _capture, _constants, _copies, _host_numbers, _host_tensors, _operator_trail, _operators, _stray_work
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -87,6 +87,8 @@ class Recording:
         self._numbers = _host_numbers.HostNumbers(self._start.reads)  # runs the answer's operators, if they are shown
         self._numbers_in_capture: _host_numbers.HostNumbers | None = None  # the same for the last capture
         self._host_draws: Sequence[_host_draws.HostDraw] = ()  # draws that a replay repeats
+        self._copies = _host_tensors.HostCopies()  # the host tensors that the answer copies to the device
+        self._twins: _host_tensors.Twins | None = None
         self._has_asked = False  # whether a capture asked if its stream is capturing
         self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
@@ -105,7 +107,8 @@ class Recording:
         self._host_state = torch.get_rng_state()
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
-        with _operators.shown_to(self._start.shown, run=self._numbers) if self._is_shown else contextlib.nullcontext():
+        shown = _host_tensors.shown(_operators.shown_to(self._start.shown, self._copies.shown, run=self._numbers))
+        with shown if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
@@ -156,8 +159,24 @@ class Recording:
         if why:
             raise errors.NotRecordable(why)
         torch.cuda.synchronize(call.device)
-        with self._start.there():  # from these contents, the library runs the captured graph and the restored graph
+        with self.twins(), self._start.there():  # from these contents, the library runs the captured graph and the restored graph
             return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
+
+    @contextlib.contextmanager
+    def twins(self) -> Iterator[None]:
+        """Inside the block, captures copy from twins of the answer's host tensors."""
+        self._twins = twins = _host_tensors.Twins(self._copies, self._call.device)
+        try:
+            yield
+        except CaptureWritten as written:
+            if written.graph is not None:  # the process replays this graph from now on
+                written.graph.keep, twins = (written.graph.keep, twins), None
+            raise
+        finally:
+            self._twins = None
+            if twins is not None:
+                torch.cuda.synchronize(self._call.device)
+                twins.close()
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
         """Handles a function that behaves differently when its stream captures: captures it again, and lets it believe that its stream does
@@ -297,13 +316,15 @@ class Recording:
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_whole=is_whole)
+        innermost = self._twins.run(_capture.cleared) if self._twins is not None else _capture.cleared
+        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), innermost, is_whole=is_whole)
         run: _operators.Run = trail.around
         if self._is_shown:
             run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail)
         if self._host_draws:
             run = self._numbers_in_capture = _host_numbers.HostNumbers(run, notes_uses=True)
-        return _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
+        mode = _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
+        return _host_tensors.shown(mode) if self._is_shown else mode
 
     @_call_sites.outermost
     def _watched(self, work: Callable[[], None]) -> None:
