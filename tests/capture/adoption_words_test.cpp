@@ -271,7 +271,7 @@ TEST_F(StaleAdoption, WhatAKernelReadsOrWritesIsRefused)
              {std::pair{first.get(), old.address + 8}, std::pair{second.get(), other.address + 64}}) {
             const auto result = captured->capture.regions[1].address;
             captured->graph.nodes.push_back(
-                {is_written ? kernel("add", {stale, result}, 8) : kernel("add", {result, stale}, 8), {1}});
+                {is_written ? kernel("add", {address, result}, 8) : kernel("add", {result, address}, 8), {1}});
         }
         expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                        AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("is the address of live memory")));
