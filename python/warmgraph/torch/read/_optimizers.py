@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.optim.optimizer as _torchs
 
-from warmgraph.reading import _reached_code, _value_readers
+from warmgraph.reading import _identity_checks, _reached_code, _value_readers
 from warmgraph.reading._walker import Walker
 from warmgraph.torch.read._tensor_readers import TORCH, TensorPlace, read_tensor
 
@@ -37,7 +37,7 @@ def _read_optimizer(walker: Walker, path: str, optimizer: torch.optim.Optimizer)
     walker.classes.setdefault(kind, False)
     walker.optimizers.append(found := OptimizerFound())
     first = len(walker.places)
-    walker.value(f"{path}.param_groups", optimizer.param_groups)
+    _read_groups(walker, f"{path}.param_groups", optimizer.param_groups)
     numbered = _parameters(path, optimizer)
     _read_states(walker, f"{path}.state", optimizer.state, {id(one): number for number, (_, one) in enumerate(numbered)})
     _read_hooks(walker, path, held)
@@ -56,6 +56,17 @@ def _is_idle(walker: Walker, path: str) -> bool:
     a module does not depend on gradients."""
     around = walker.objects.get(path.rpartition(".")[0])
     return isinstance(around, torch.nn.Module) and "step" not in walker.names
+
+
+def _read_groups(walker: Walker, path: str, groups: list[dict[str, Any]]) -> None:
+    """Reads the groups, each in the order of its names, because load_state_dict() changes the order in a group."""
+    walker.watched.append(_identity_checks.of_list(groups))
+    walker.fact(path, f"list of {len(groups)}")
+    for i, group in enumerate(groups):
+        walker.watch_dict(group)
+        walker.fact(f"{path}[{i}]", f"dict of {len(group)}: {', '.join(sorted(group))}")
+        for name in sorted(group):
+            walker.value(f"{path}[{i}][{name!r}]", group[name])
 
 
 def _parameters(path: str, optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
