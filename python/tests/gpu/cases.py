@@ -870,7 +870,8 @@ class OptimizerStep:
         def update():
             lists.step()
 
-        self.update, self.update_fused, self.rate = wrapped(update, options, {"compile": False}), wrapped(fused.step, options, {"compile": False}), rate
+        self.rate, self.update = rate, wrapped(update, options, {"compile": False})
+        self.update_fused = wrapped(fused.step, options, {"compile": False})
 
     def parameters(self):
         return [one for optimizer in self.optimizers for group in optimizer.param_groups for one in group["params"]]

@@ -223,7 +223,8 @@ class TorchFunction:
             call, key, variant = self._read(owner, arguments)
         except Exception as error:
             return self._failed(wrapped, owner, arguments, error)
-        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad and not place.is_optimized]
+        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad
+                 and not any(one.has(place) for one in call.walker.optimizers)]
         if given and torch.is_grad_enabled():
             return self._refuse(wrapped, owner, arguments,
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)

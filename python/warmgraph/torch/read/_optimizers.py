@@ -17,12 +17,17 @@ _HOOKS_OF_ALL = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
 
 
 class OptimizerFound:
-    """The gradients that an optimizer's parameters have now."""
+    """An optimizer, and the gradients that its parameters have now."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.missing: list[torch.Tensor] = []  # parameters without a gradient
         self.places: list[TensorPlace] = []
         self.is_apart = True  # whether each gradient was found here first, and has memory on the device and no attributes
+
+    def has(self, place: TensorPlace) -> bool:
+        """Whether the place is a parameter that was found in the optimizer first."""
+        return place.path.startswith(f"{self.path}.param_groups[")
 
 
 @TORCH.reads(torch.optim.Optimizer)
@@ -35,7 +40,7 @@ def _read_optimizer(walker: Walker, path: str, optimizer: torch.optim.Optimizer)
     walker.watch_class(kind)
     walker.watch_object(optimizer, held)
     walker.classes.setdefault(kind, False)
-    walker.optimizers.append(found := OptimizerFound())
+    walker.optimizers.append(found := OptimizerFound(path))
     first = len(walker.places)
     _read_groups(walker, f"{path}.param_groups", optimizer.param_groups)
     numbered = _parameters(path, optimizer)
@@ -46,8 +51,9 @@ def _read_optimizer(walker: Walker, path: str, optimizer: torch.optim.Optimizer)
     walker.members(path, dict(one for one in walker.stored_in(kind) if one[0] not in held))
     for name, parameter in numbered:
         _read_gradient(walker, found, f"{name}.grad", parameter)
-    for place in walker.places[first:]:
-        place.is_optimized = True
+    updated = {id(one) for _, one in numbered}  # some may be in a model that was read before
+    for i, place in enumerate(walker.places):
+        place.is_optimized = place.is_optimized or i >= first or id(place.tensor) in updated
     return True
 
 
