@@ -131,9 +131,9 @@ class Recording:
                 raise errors.NotRecordable(f"{place.path} lies in other memory after the call, but a replay writes to the memory from before: write "
                                            "into it (copy_)")
         written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
-                   if before is None or before != version_of(place.tensor)}
+                   if before is None or before != version_of(place.tensor) or place.is_optimized and not self._is_shown}
         for region in call.regions:
-            region.is_written = any(id(place.tensor) in written for place in region.places)
+            region.is_written = self._start.was_written(region) or any(id(place.tensor) in written for place in region.places)
         self._expect_kept(call.regions)
 
     def _expect_kept(self, regions: Sequence[Region]) -> None:
