@@ -267,7 +267,7 @@ TEST_F(StaleAdoption, WhatFollowsNoRegionAndNoKernelUsesBecomesZero)
 TEST_F(StaleAdoption, WhatAKernelReadsOrWritesIsRefused)
 {
     for (const bool is_written : {false, true}) {
-        for (auto [captured, stale] :
+        for (auto [captured, address] :
              {std::pair{first.get(), old.address + 8}, std::pair{second.get(), other.address + 64}}) {
             const auto result = captured->capture.regions[1].address;
             captured->graph.nodes.push_back(
