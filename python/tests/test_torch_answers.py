@@ -200,6 +200,31 @@ def test_a_function_that_builds_its_mask_only_in_a_capture_is_recorded():
     assert len(host.entries) == 1 and not refusal(cached)
 
 
+def test_a_function_that_chooses_other_operators_in_a_capture_is_captured_as_it_answered() -> None:
+    runs: list[bool] = []
+
+    def work(x: Any) -> Any:
+        runs.append(is_captured())
+        return x * 2.0001 if torch.cuda.is_current_stream_capturing() else x * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and not refusal(cached)
+    assert agreement() == "bitwise" and runs == [False, True, True, True], "the first capture, and two that were hidden"
+
+
+def test_where_the_hidden_capture_fails_the_results_decide() -> None:
+    def work(x: Any) -> Any:
+        if torch.cuda.is_current_stream_capturing():
+            return x * 2 * (1 + 1e-6)
+        if is_captured():
+            raise RuntimeError("only outside of a capture")
+        return x * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and not refusal(cached)
+    assert "operators that it chooses in a capture" in agreement()
+
+
 def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None, has_asked: bool = False) -> str:
     found = torch.zeros_like(answer)
     judge = _answers.AnswerJudge([_answers.ResultPair("result0", answer, found)], difference, has_asked)

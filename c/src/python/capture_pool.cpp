@@ -54,6 +54,8 @@ try {
     const std::scoped_lock lock(all.mutex);
     if (!all.open || bytes <= 0) return nullptr;
     const auto segment = all.open->allocate(static_cast<std::uint64_t>(bytes));
+    // The operator that allocates leaves some bytes of its kernel's parameters as they are on the stack.
+    wg_clear_stack();
     if (!segment) return nullptr; // PyTorch reports that the device's memory is full
     all.owners.emplace(*segment, all.open);
     return std::bit_cast<void*>(static_cast<std::uintptr_t>(*segment));

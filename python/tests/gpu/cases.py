@@ -838,6 +838,7 @@ def layer_drop(torch, options):
         torch.default_generator.manual_seed(7)
         return encode(x), torch.rand(2)
 
+    call.encode = encode
     return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
@@ -850,6 +851,7 @@ def autocast_that_converted_before(torch, options):
         with torch.autocast("cuda", torch.float16):
             return net(x), cached(x), net(x)
 
+    call.cached = cached
     return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
