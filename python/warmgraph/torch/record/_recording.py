@@ -267,6 +267,8 @@ class Recording:
         pool = pool_of(self._wrapped._where())
         with self.naming_operators(first.capture):
             entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        held = first.nbytes() + (0 if isinstance(second, str) else second.nbytes())
+        entry.recording_bytes = self._start.nbytes() + held + (judge.nbytes() if judge is not None else 0)
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
@@ -401,6 +403,10 @@ class FirstCapture:
         self.pointers += [one.pointer for one in call.states] + self.capture.words
         self.is_given_away = False  # whether another object replays this capture and must close it
 
+    def nbytes(self) -> int:
+        """The device memory that it takes."""
+        return self.capture.nbytes + sum(one.nbytes for one in self.outputs)
+
     def close(self) -> None:
         if not self.is_given_away:
             self.capture.close()
@@ -440,6 +446,10 @@ class SecondCapture:
         where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}
         self.pointers = [where[one.name] for one in call.inputs] + self._shadows.pointers[len(pointers):]
         self.pointers += [where[one.name] for one in call.states] + self.capture.words
+
+    def nbytes(self) -> int:
+        """The device memory that it takes."""
+        return self.capture.nbytes + self._shadows.nbytes
 
     def close(self) -> None:
         capture = getattr(self, "capture", None)
