@@ -1,4 +1,4 @@
-"""Measures the cost of recording: the time that it adds to a model's first call, and the device memory that it takes.
+"""Measures what recording adds to a model's first call: time, and device memory.
 
 usage: torch_recording.py [--layers 24] [--width 2048] [--json FILE]       runs each row in a process of its own, prints a table
        torch_recording.py --run native|recorded|replayed --folder DIR     runs one process, prints a line of JSON

@@ -202,14 +202,81 @@ TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
 }
 
 /// The word may be a pointer, so it is refused at once. No trial runs without the word.
-TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
+TEST_F(SuspectAdoption, WhatIsFarInsideIsRefusedUntried)
 {
-    const MemoryRef large = device->allocate_far(1 << 20);
-    for (const std::uint64_t word : {theirs.address.flat() + 16, large.address.flat() + (1 << 16) + 4}) {
-        add_tail(word, word);
-        EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("lies in no declared region"));
-        for (RawCapture* captured : {first.get(), second.get()})
-            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    const std::uint64_t word = device->allocate_far(1 << 20).address.flat() + (1 << 16) + 4;
+    add_tail(word, word);
+    EXPECT_THAT(message_of(adopted(first->capture, &second->capture)), HasSubstr("lies in no declared region"));
+}
+
+TEST_F(SuspectAdoption, AMultipleOf16IsTriedToo)
+{
+    add_tail(theirs.address.flat() + 16, theirs.address.flat() + 16);
+    EXPECT_EQ(take(adopted(first->capture, &second->capture)).entry.header.info.unused_words, 6U);
+}
+
+/// Bytes lie between the halves, and the lower half is a flag with stale bytes, as in ATen's reductions.
+TEST_F(SuspectAdoption, HalvesWithBytesBetweenThemAreTried)
+{
+    const auto upper = static_cast<std::uint32_t>(theirs.address.flat() >> 32U);
+    for (RawCapture* captured : {first.get(), second.get()}) {
+        captured->capture.scratch.emplace_back("near", device->allocate_far(64));
+        Bytes& value = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.emplace_back().value;
+        for (const std::uint32_t half : {upper, std::uint32_t{0}, std::uint32_t{0}, std::uint32_t{0x24}})
+            append(value, half);
+    }
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+}
+
+/// A small number with a stale upper half lies in a region of the call that begins at a multiple of 4 GiB.
+TEST_F(SuspectAdoption, ASmallNumberInARegionThatMovesIsTried)
+{
+    first->capture.scratch.emplace_back("far", theirs);
+    second->capture.scratch.emplace_back("far", device->allocate_far(k_count * 4));
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 6U);
+    expect_untouched();
+}
+
+/// Two words in memory of the call that follow no region: an allocator's stale pointers, as in ATen's `cat`.
+class StaleAdoption : public UnusedWordAdoption {
+protected:
+    StaleAdoption()
+    {
+        first->capture.scratch.emplace_back("stale", old);
+        second->capture.scratch.emplace_back("stale", other);
+    }
+    MemoryRef old = make(k_count, 30), other = make(k_count, 30);
+};
+
+TEST_F(StaleAdoption, WhatFollowsNoRegionAndNoKernelUsesBecomesZero)
+{
+    add_tail(old.address.flat() + 8, other.address.flat() + 64);
+    auto recording = take(adopted(first->capture, &second->capture));
+    EXPECT_EQ(recording.entry.header.info.unused_words, 6U);
+    Bytes expected(56);
+    expected[0] = std::byte{5};
+    EXPECT_EQ(stored_kernel(recording, 1).params.at(3).value, expected);
+    expect_replay(recording, 40, 42);
+    expect_untouched();
+}
+
+TEST_F(StaleAdoption, WhatAKernelReadsOrWritesIsRefused)
+{
+    for (const bool is_written : {false, true}) {
+        for (auto [captured, address] :
+             {std::pair{first.get(), old.address + 8}, std::pair{second.get(), other.address + 64}}) {
+            const auto result = captured->capture.regions[1].address;
+            captured->graph.nodes.push_back(
+                {is_written ? kernel("add", {address, result}, 8) : kernel("add", {result, address}, 8), {1}});
+        }
+        // What is read is scratch that nothing wrote before.
+        expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                       is_written ? HasSubstr("is the address of live memory") : HasSubstr("reads this memory"));
+        for (RawCapture* captured : {first.get(), second.get()}) captured->graph.nodes.pop_back();
     }
 }
 
@@ -231,9 +298,8 @@ TEST_F(SuspectAdoption, WhoIsStrictHasThemRefusedUntried)
 
 TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)
 {
-    add_tail(frame.memory[1].address.flat() + 8, second->capture.scratch[0].second.address.flat());
+    add_tail(frame.memory[1].address.flat() + 8, make(4, 1).address.flat());
     first->capture.free_blocks = {{frame.memory[1].address, frame.memory[1].size}};
-    second->capture.free_blocks = {second->capture.scratch[0].second};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    HasSubstr("follows no region"));
 }

@@ -138,6 +138,17 @@ TEST_F(TrialMemoryTest, ReadOnlyStatesBeyondTheRoomAreUsedInPlaceAndWatched)
     EXPECT_NE(create()->regions()[2].address, large.address) << "where there is room it is copied";
 }
 
+TEST_F(TrialMemoryTest, AModelsWeightsAreNotCopied)
+{
+    constexpr std::int64_t k_mib = (1 << 20) / sizeof(std::int32_t);
+    const MemoryRef large = declare("large", RegionKind::weights, 40 * k_mib, 6);
+    const MemoryRef small = declare("small", RegionKind::weights, 20 * k_mib, 6);
+    const auto trial = create(1ULL << 30U);
+    EXPECT_EQ(trial->regions()[2], large) << "two copies would take 80 MiB";
+    EXPECT_NE(trial->regions()[3].address, small.address);
+    EXPECT_TRUE(trial->check_in_place());
+}
+
 TEST_F(TrialMemoryTest, WhatMayBeWrittenMustFit)
 {
     declare("cache", RegionKind::state, k_large, 6);

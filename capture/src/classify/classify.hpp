@@ -93,14 +93,18 @@ struct UnusedWord {
     std::uint64_t was = 0, is = 0;  ///< the whole word in both captures, for messages
 };
 
-/// Four bytes of a by-value parameter that are equal in both captures. Together with four other bytes they make the
-/// address of live undeclared memory. Either they are part of a pointer, or they remain from a pointer that was on the
-/// stack before.
+/// Four bytes of a by-value parameter. Together with four other bytes they make the address of live memory, but no
+/// region explains this address. Either they are part of a pointer, or they remain from a pointer that was on the stack
+/// before.
 struct SuspectHalf {
     std::size_t node = 0, param = 0;
     std::size_t offset = 0;    ///< offset of the upper half in the parameter
-    std::uint64_t address = 0; ///< the address made with the four bytes before it
+    std::uint64_t address = 0; ///< the address made with the other four bytes
     std::string why;           ///< text of the refusal if the half is part of a pointer
+    MemoryRef region{};        ///< memory of the call that contains the address; null: other memory
+    /// Whether the four bytes before it differ between the captures too. Then the whole word is one of
+    /// Classification::unused.
+    bool is_whole = false;
 };
 
 /// Two regions, the second one beginning at the first one's end, in both captures. A word with that address was taken

@@ -85,7 +85,8 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
             if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
             if (is_of_whole_address(value, low, CaptureSide::first)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
-            if (auto checked = check_allocation(place, low, flat); !checked) return checked;
+            if (auto checked = check_allocation(place, low, flat, high); !checked) return checked;
+            if (is_suspect(place, high)) break;
         }
     }
     return {};

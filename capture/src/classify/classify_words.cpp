@@ -15,7 +15,7 @@ using cachefmt::SlotKind;
 
 namespace {
 
-constexpr std::uint32_t k_small_number = 1U << 16U, k_least_alignment = 16;
+constexpr std::uint32_t k_small_number = 1U << 16U;
 
 /// The possible alignments of a pointer, most likely first.
 constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
@@ -366,15 +366,40 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
         const bool is_address = !is_no_address(is) && !was_free(was) && lies_in_known_memory(was) &&
                                 (at % k_word == 0 || lay_in_known_memory(is));
         const bool is_own = at % k_word == 0 && is_of_this_process(place, was);
-        if (is_address)
-            return unexplained(place, first, moved, byte,
-                               fmt::format(", and the word at byte {} is the address of live memory", at));
+        if (is_address) {
+            auto refused = unexplained(place, first, moved, byte,
+                                       fmt::format(", and the word at byte {} is the address of live memory", at));
+            if (!add_stale(place, at, was, is, refused.error())) return refused;
+        }
         if (is_own) return unexplained(place, first, moved, byte, ", and it is a handle of this process");
         if (is_between_regions(was, is))
             return unexplained(place, first, moved, byte,
                                fmt::format(", and the word at byte {} may be the distance between two regions", at));
     }
     return {};
+}
+
+bool FlatWords::can_be_tried(const WordPlace& place) const
+{
+    return m_captures.unused == UnusedWords::tried && m_captures.moved &&
+           place.place.kind == backends::NodePlaceKind::parameter;
+}
+
+/// A pointer that is made from a region's address follows the region. This word lies in memory of the call in both
+/// captures, yet follows nothing: it remains from a pointer to memory that the framework used for something else.
+bool FlatWords::add_stale(const WordPlace& place, std::size_t offset, std::uint64_t was, std::uint64_t is,
+                          const Error& why)
+{
+    if (!can_be_tried(place) || m_captures.foreign || offset % k_word != 0) return false;
+    const auto was_in = std::ranges::find_if(m_regions, [was](const auto& one) { return one.contains_strictly(was); });
+    const auto is_in = std::ranges::find_if(m_regions, [is](const MappedRegion& region) {
+        return region.moved && is - region.moved->address.flat() < region.moved->size;
+    });
+    if (was_in == m_regions.end() || is_in == m_regions.end()) return false;
+    const std::size_t upper = offset + sizeof(std::uint32_t);
+    if (!is_suspect(place, upper))
+        m_suspects.push_back({place.node, place.place.index, upper, was, why.message, was_in->first, true});
+    return true;
 }
 
 /// Checks a word that is equal in both captures: it must not point into a live allocation. A word that points to memory
@@ -401,15 +426,12 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only a word that is unlikely to be a pointer is tried as a number: its low half is small and not a multiple of
-    // 16, and the upper half follows directly. As a pointer the word would point a few odd bytes into memory that
-    // begins at a multiple of 4 GiB.
-    const auto low = static_cast<std::uint32_t>(value);
-    const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
-    const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
-                              upper == offset + sizeof low && place.place.kind == backends::NodePlaceKind::parameter &&
-                              allocation_at(value);
-    if (checked || !can_be_tried) return checked;
+    // Only a word that is unlikely to be a pointer is tried as a number. Either the low half is small: as a pointer
+    // the word would point to the first bytes of memory that begins at a multiple of 4 GiB. Or other bytes are between
+    // the halves, which compilers never do.
+    const bool is_torn = upper != offset + sizeof(std::uint32_t);
+    const bool is_like_number = static_cast<std::uint32_t>(value) < k_small_number;
+    if (checked || !can_be_tried(place) || !(is_torn || is_like_number) || !allocation_at(value)) return checked;
     m_suspects.push_back({place.node, place.place.index, upper, value, checked.error().message});
     return {};
 }
@@ -447,14 +469,21 @@ Result<std::optional<Slot>> FlatWords::unmoved_slot(const WordPlace& place, std:
         else
             moved_away = &m_regions[i];
     }
-    if (candidates.empty() && moved_away != nullptr)
-        return fail(ErrorCode::not_recordable,
-                    "{} takes at {} the value {:#x}, which lies in region '{}' and stays the same when that region "
-                    "moves: it is either an address that was kept from an earlier call (ask Recorder::address each "
-                    "time), or an integer that looks like an address (record again: the addresses differ)",
-                    place.subject(), place.at(offset), value, moved_away->name);
+    const std::size_t upper = offset + sizeof(std::uint32_t);
+    if (candidates.empty() && moved_away != nullptr) {
+        auto refused =
+            fail(ErrorCode::not_recordable,
+                 "{} takes at {} the value {:#x}, which lies in region '{}' and stays the same when that region "
+                 "moves: it is either an address that was kept from an earlier call (ask Recorder::address each "
+                 "time), or an integer that looks like an address (record again: the addresses differ)",
+                 place.subject(), place.at(offset), value, moved_away->name);
+        if (!can_be_tried(place) || static_cast<std::uint32_t>(value) >= k_small_number) return refused;
+        if (!is_suspect(place, upper))
+            m_suspects.push_back(
+                {place.node, place.place.index, upper, value, refused.error().message, moved_away->first});
+        return std::nullopt;
+    }
     if (candidates.empty()) {
-        const std::size_t upper = offset + sizeof(std::uint32_t);
         if (auto checked = check_allocation(place, offset, value, upper); !checked)
             return std::unexpected(checked.error());
         if (auto checked = check_unmoved(place, offset, value); !checked) return std::unexpected(checked.error());

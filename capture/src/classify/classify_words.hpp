@@ -96,8 +96,8 @@ private:
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
     [[nodiscard]] bool is_between_regions(std::uint64_t was, std::uint64_t is) const;
     /// Checks that a byte which differs between captures for no known reason may become zero: no word around it is the
-    /// address of live memory in the first capture, and no word around it moved by the difference of two regions'
-    /// movements.
+    /// address of live memory in the first capture, and no word around it may be the distance between two regions. A
+    /// word that lies in memory of the call in both captures and does not follow it becomes a suspect.
     [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
     /// Checks that no two separate halves form a pointer that follows a region.
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
@@ -121,6 +121,11 @@ private:
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                                 std::size_t upper);
     [[nodiscard]] bool is_suspect(const WordPlace& place, std::size_t upper) const;
+    /// Whether runs may decide about words of this place.
+    [[nodiscard]] bool can_be_tried(const WordPlace& place) const;
+    /// Makes a suspect of a word that lies in memory of the call in both captures. False: it does not.
+    [[nodiscard]] bool add_stale(const WordPlace& place, std::size_t offset, std::uint64_t was, std::uint64_t is,
+                                 const Error& why);
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string describe_address(std::uint64_t value) const;
     /// `suspicion`: the reason why the word must not become zero, as the end of a sentence; "" if it is refused anyway.

@@ -25,9 +25,6 @@ public:
             if (word == load<std::uint64_t>(moved, at)) look_at(word);
         }
     }
-    [[nodiscard]] std::vector<MemoryRef> found() && { return std::move(m_found); }
-
-private:
     void look_at(std::uint64_t word)
     {
         const auto holds = [word](const MemoryRef& memory) { return word - memory.address.flat() < memory.size; };
@@ -42,7 +39,9 @@ private:
         if (m_captures.moved && std::ranges::any_of(m_captures.moved->free_blocks, holds)) return;
         if (const auto allocation = m_captures.allocation_at(word)) m_found.push_back(*allocation);
     }
+    [[nodiscard]] std::vector<MemoryRef> found() && { return std::move(m_found); }
 
+private:
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
     std::vector<MemoryRef> m_found;
@@ -60,6 +59,8 @@ std::vector<MemoryRef> undeclared_memory(const Interface& interface, const Captu
             const auto is = backends::content_at(moved[i].work, place);
             if (place.kind == backends::NodePlaceKind::parameter && was.bytes != nullptr && is.bytes != nullptr)
                 search.look_at(*was.bytes, *is.bytes);
+            if (place.kind == backends::NodePlaceKind::source && *was.address == *is.address)
+                search.look_at(was.address->flat());
         });
     }
     return std::move(search).found();

@@ -169,7 +169,9 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               m_target.function};
     result.header.info.unproven = classified.unproven;
     if (auto judged = judge_variables(classified, result); !judged) return std::unexpected(judged.error());
-    result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size() + m_suspects.size());
+    const auto halves = std::ranges::count(m_suspects, false, &SuspectHalf::is_whole);
+    result.header.info.unused_words =
+        static_cast<std::uint32_t>(classified.unused.size()) + static_cast<std::uint32_t>(halves);
     result.unused = std::move(classified.unused);
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);

@@ -115,9 +115,13 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
     const auto untouched = decoys.are_untouched();
     if (!untouched) return std::unexpected(untouched.error());
     if (!accepted || !*untouched) return fail(ErrorCode::not_recordable, "{}{}", why, m_constants.why_not());
-    for (const SuspectHalf& suspect : m_suspects)
-        set_upper_half(std::get<cachefmt::KernelNode>(request.graph.nodes[suspect.node]).params[suspect.param].value,
-                       suspect, 0);
+    for (const SuspectHalf& suspect : m_suspects) {
+        Bytes& value = std::get<cachefmt::KernelNode>(request.graph.nodes[suspect.node]).params[suspect.param].value;
+        set_upper_half(value, suspect, 0);
+        if (suspect.is_whole)
+            std::fill_n(value.begin() + static_cast<std::ptrdiff_t>(suspect.offset - sizeof(std::uint32_t)),
+                        sizeof(std::uint32_t), std::byte{0});
+    }
     return {};
 }
 

@@ -37,7 +37,8 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
 {
     const auto [known, is_new] = m_ranges.try_emplace(upper);
     Range& range = known->second;
-    const auto allocation = m_device.recording().allocation_at(suspect.address);
+    const auto allocation = suspect.region.address.is_null() ? m_device.recording().allocation_at(suspect.address)
+                                                             : std::optional{suspect.region};
     if (!allocation) return {}; // the memory was released meanwhile, so no kernel can use it
     const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
     range.from = range.to == 0 ? from : std::min(range.from, from);

@@ -1,9 +1,9 @@
-// Tests whether a graph uses words that look like addresses of undeclared memory as addresses.
+// Tests whether a graph uses words that look like addresses, and that no region explains, as addresses.
 //
-// Stacks are full of old pointers. A parameter that is written only in part keeps parts of them: { int 4, the upper
-// half of an address }. If live memory begins at a multiple of 4 GiB, as a driver's first allocation often does, such a
-// word points into it and is equal in two captures. FlatWords chooses as suspects the words that are very probably such
-// remains. This class changes their upper halves, so that they point into decoys: memory of the same size, full of
+// Stacks are full of old pointers. A parameter that is written only in part keeps them, or parts of them: { int 4, the
+// upper half of an address }. If live memory begins at a multiple of 4 GiB, as a driver's first allocation often does,
+// such a word points into it and is equal in two captures. FlatWords chooses as suspects the words that are very
+// probably such remains (differential_capture.md). This class changes their upper halves, so that they point into decoys: memory of the same size, full of
 // zeros, at addresses with the same lower halves. If a run gives the same results and leaves the decoys unchanged, it
 // did not use the words as addresses.
 #pragma once

@@ -19,6 +19,10 @@ constexpr std::uint64_t k_fence = 1024;                     // bytes of canaries
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // bytes between placements; keeps every alignment class
 constexpr std::uint64_t k_slack = 4 * k_step;               // the first placement may begin up to this many bytes later
 constexpr std::byte k_canary{0xC5};
+/// Read-only states are copied up to this many bytes, or up to a part of all read-only states. The copies of a model's
+/// weights would take twice the memory of the weights.
+constexpr std::uint64_t k_most_read_only = 64ULL << 20;
+constexpr std::uint64_t k_part_of_read_only = 20;
 constexpr std::size_t k_most_words = 1U << 16U; // most words that the driver is asked about; each takes about 0.3 us
 
 /// Returns the bytes of device memory that a copied group takes; the largest number if the sum would overflow.
@@ -91,10 +95,14 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
 {
     std::ranges::stable_sort(
         groups, {}, [](const Group& group) { return std::pair{group.kind != Kind::writable, group.original.size}; });
-    std::uint64_t taken = 0;
+    std::uint64_t taken = 0, read_only = 0;
+    for (const Group& group : groups)
+        if (group.kind == Kind::read_only) read_only += group.original.size;
+    std::uint64_t left = std::max(k_most_read_only, read_only / k_part_of_read_only); // bytes for read-only states
     for (Group& group : groups) {
         const std::uint64_t bytes = group.on_host ? 0 : footprint(group.original.size);
-        const bool fits = bytes <= most && taken <= most - bytes;
+        const bool fits = bytes <= most && taken <= most - bytes && (group.kind == Kind::writable || bytes <= left);
+        if (fits && group.kind == Kind::read_only) left -= bytes;
         if (!fits && group.kind == Kind::writable)
             return fail(
                 ErrorCode::not_recordable,

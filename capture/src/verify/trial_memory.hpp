@@ -5,7 +5,7 @@
 // trials run in, which starts from the snapshot each time. Both lie on the device and take at most a share of the free
 // memory:
 // - memory that the function may write (inputs, outputs, read-write states) must fit, or nothing is recorded;
-// - read-only states follow, the smallest first. A state that does not fit is used in place, without fences and without
+// - read-only states follow, the smallest first, up to 64 MiB or a twentieth of all of them. A state that does not fit is used in place, without fences and without
 //   another address. A fingerprint from before the answer shows after each trial that the state is unchanged. Its slots
 //   are still proven, because captures move it like other regions.
 #pragma once

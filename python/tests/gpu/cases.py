@@ -853,6 +853,47 @@ def autocast_that_converted_before(torch, options):
     return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+class OptimizerStep:
+    """Updates by two optimizers, from new gradients in each step, with a learning rate that changes in its tensor."""
+
+    def __init__(self, torch, options):
+        rate = torch.tensor(1e-2, device="cuda")
+        parameters = [torch.nn.Parameter(torch.randn(n, 64, device="cuda")) for n in (64, 32, 1)]
+        others = [torch.nn.Parameter(torch.randn(48, 32, device="cuda")) for _ in range(2)]
+        lists = torch.optim.AdamW(parameters, lr=rate, foreach=True, capturable=True)
+        fused = torch.optim.Adam([{"params": others[:1]}, {"params": others[1:], "lr": 1e-3}], fused=True, capturable=True)
+        self.optimizers = [lists, fused]
+        self.set_gradients(torch.ones((), device="cuda"))
+        for one in self.optimizers:
+            one.step()  # makes its state
+
+        def update():
+            lists.step()
+
+        self.rate, self.update = rate, wrapped(update, options, {"compile": False})
+        self.update_fused = wrapped(fused.step, options, {"compile": False})
+
+    def parameters(self):
+        return [one for optimizer in self.optimizers for group in optimizer.param_groups for one in group["params"]]
+
+    def set_gradients(self, x):
+        for one in self.parameters():
+            one.grad = one.detach() * x
+
+    def __call__(self, x):
+        for one in self.optimizers:
+            one.zero_grad(set_to_none=True)
+        self.set_gradients(x)
+        self.rate.mul_(0.5)
+        self.update()
+        self.update_fused()
+        return [*self.parameters(), *(state for one in self.optimizers for states in one.state.values() for state in states.values())]
+
+
+def optimizer_step(torch, options):
+    return OptimizerStep(torch, options), [(torch.randn((), device="cuda"),) for _ in range(STEPS)]
+
+
 def eigenvalues(torch, options):
     """A function that computes eigenvalues. Capturing this would break cuSOLVER, so it is refused before it is captured; later calls run
     the function itself."""
@@ -905,8 +946,8 @@ CASES = {one.__name__: one for one in (
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
     reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
     in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, layer_drop,
-    autocast_that_converted_before, eigenvalues, pair_own_checkpoint)}
-RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
+    autocast_that_converted_before, optimizer_step, eigenvalues, pair_own_checkpoint)}
+RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2, "optimizer_step": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # for these cases: the number of entries, which is 1 for all others
 
 

@@ -54,7 +54,7 @@ def _read_object(walker: Walker, path: str, value: Any) -> None:
 def _read_set(walker: Walker, path: str, value: Any) -> None:
     if isinstance(value, set):
         walker.watch(lambda: tuple(value))
-    walker.fact(path, f"{type(value).__qualname__} {{{', '.join(sorted(_text_of_key(walker, path, one) for one in value))}}}")
+    walker.fact(path, f"{type(value).__qualname__} {{{', '.join(sorted(text_of_key(walker, path, one) for one in value))}}}")
     read_rest(walker, path, value)
 
 
@@ -75,7 +75,7 @@ def _read_sequence(walker: Walker, path: str, value: Any) -> None:
 @PYTHON.reads(dict)
 def _read_dict(walker: Walker, path: str, value: Any) -> None:
     walker.watch_dict(value)
-    pairs = [(_text_of_key(walker, path, key), one) for key, one in list(value.items())]
+    pairs = [(text_of_key(walker, path, key), one) for key, one in list(value.items())]
     order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # code that iterates over the dictionary sees the order
     walker.fact(path, f"{type(value).__qualname__} of {len(value)}{order}")
     for key, one in pairs:
@@ -247,7 +247,7 @@ def read_host_array(walker: Walker, path: str, array: Any) -> None:
     walker.fact(path, f"host array {kind}{array.dtype.str} {array.shape} {digest}")
 
 
-def _text_of_key(walker: Walker, path: str, key: Any) -> str:
+def text_of_key(walker: Walker, path: str, key: Any) -> str:
     if isinstance(key, _plain_values.KINDS) and not isinstance(key, enum.Enum):
         if type(key) in _plain_values.KINDS:
             return ascii(key)
@@ -263,7 +263,7 @@ def _text_of_key(walker: Walker, path: str, key: Any) -> str:
         if type(key) is not tuple:
             walker.classes.setdefault(type(key), False)
         kind = "" if type(key) is tuple else f"{type(key).__qualname__}{getattr(key, '_fields', '')}"
-        return f"{kind}({', '.join(_text_of_key(walker, path, one) for one in key)})"
+        return f"{kind}({', '.join(text_of_key(walker, path, one) for one in key)})"
     raise errors.NotRecordable(f"{path} has a key of type {type(key).__qualname__}, which cannot be compared in another "
                                "process: use numbers, texts or tuples of them")
 

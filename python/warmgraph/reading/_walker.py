@@ -105,7 +105,8 @@ class Walker:
     because their code may name more attributes. A tolerant walk leaves out values that cannot be recorded.
 
     `places`: tensors in the order of the walk. `objects`: the object at each path. `watched`: the contents of the object, the closures and
-    the globals, if the readers watch. `compiled_via`: where the walk found modules that PyTorch compiled, as in Place.via."""
+    the globals, if the readers watch. `compiled_via`: where the walk found modules that PyTorch compiled, as in Place.via. `optimizers`: an object
+    of the framework's reader for each optimizer."""
 
     def __init__(self, reached: Any, readers: Readers, is_tolerant: bool = False, known: Any = None) -> None:
         """known: results of other walks, which are used again for the modules in the surroundings."""
@@ -119,6 +120,7 @@ class Walker:
         self.watched: list[_identity_checks.WatchedObjects] = []
         self.watched_classes: dict[type, _identity_checks.WatchedObjects] = {}
         self.compiled_via: set[str] = set()
+        self.optimizers: list[Any] = []
         self.arrays: dict[int, str] = {}  # the path of each array and tensor, by its id
         self.read: dict[int, tuple[str, Any]] = {}  # each object that was read, by its id, with its first path
         self.opened: list[int] = []  # ids of the objects being read, outermost first
@@ -132,7 +134,8 @@ class Walker:
         self._roots: dict[str, int] = {}
         self._classes_watched: set[type] = set()
         self._dicts: tuple[dict[Any, Any], ...] = self.found.facts, self.objects, self.read, self.arrays
-        self._lists: tuple[list[Any], ...] = self.places, self.watched, self.found.arguments, self.found.states, self.found.programs, self.found.devices
+        self._lists: tuple[list[Any], ...] = self.places, self.watched, self.found.arguments, self.found.states, self.found.programs, self.found.devices, \
+            self.optimizers
 
     def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
         self._roots = dict.fromkeys(values, 0)

@@ -304,7 +304,8 @@ def replay(torch, warmgraph, program, folder, say):
         recorded, hits, refused, ms, phases = outcomes(warmgraph, program.wrapper)
         result.update(hits=hits, replay_ms=ms)
         if recorded or refused and is_whole or not hits:
-            result["missed"] = refused[0] if refused else f"{recorded} recorded, {hits} hits"
+            misses = [one for kind in warmgraph.stats(program.wrapper)[:1] for one in kind.kinds["entries"].miss_reasons]
+            result["missed"] = next(iter(misses[::-1] + refused), f"{recorded} recorded, {hits} hits")
     except warmgraph.errors.MissForbidden as error:
         say("ended", {**result, "missed": reason_of(error)})
         return is_device_lost(torch, program.device)

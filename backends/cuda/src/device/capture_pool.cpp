@@ -13,7 +13,10 @@ namespace {
 constexpr std::uint64_t k_mappings = 64; ///< usual number in a shared segment; each takes 25 us (measured)
 constexpr std::uint64_t k_largest_piece = 256ULL << 20; ///< bytes of memory that a shared segment takes at most
 constexpr std::uint64_t k_halves = 1ULL << 32;          ///< bytes with the same upper half of their addresses
-constexpr std::uint64_t k_skipped_units = 8;            ///< in the device's units, behind a multiple of k_halves
+/// Parameters of kernels contain small numbers beside old upper halves of addresses. Such a word is not an address in
+/// the pool if the pool has no addresses just above a multiple of k_halves. Neither has memory that the driver puts
+/// there later.
+constexpr std::uint64_t k_behind_multiple = 32ULL << 20;
 /// Processors and drivers rarely use addresses from here to 2^46.
 constexpr std::uint64_t k_first_far = 1ULL << 44;
 /// Driver 580 on an H200 follows nearly all requests for a multiple of 32 MiB, and no others (measured).
@@ -56,7 +59,7 @@ Result<void> CudaCapturePool::reserve(std::uint64_t bytes)
     std::random_device random;
     std::uniform_int_distribution<std::uint64_t> multiple{k_first_far / k_halves, (4 * k_first_far - bytes) / k_halves};
     for (int wish = 0; wish < k_most_wishes; ++wish) {
-        const CUdeviceptr wanted = multiple(random) * k_halves;
+        const CUdeviceptr wanted = multiple(random) * k_halves + k_behind_multiple;
         CUdeviceptr start = 0;
         const CUresult status = driver.status("cuMemAddressReserve", driver.cuMemAddressReserve, &start, bytes,
                                               std::size_t{0}, wanted, 0ULL);
@@ -64,17 +67,12 @@ Result<void> CudaCapturePool::reserve(std::uint64_t bytes)
         if (is_reserved && start == wanted) {
             m_start = start;
             m_size = bytes;
-            m_used = skip(0);
             return {};
         }
         if (is_reserved) static_cast<void>(driver.status("cuMemAddressFree", driver.cuMemAddressFree, start, bytes));
     }
     return fail(ErrorCode::out_of_memory, "the driver reserves no addresses above 2^44");
 }
-
-/// Parameters of kernels contain small numbers beside old upper halves of addresses. Such a word is not an address in
-/// the pool if the pool has no addresses just above a multiple of 4 GiB.
-std::uint64_t CudaCapturePool::skip(std::uint64_t address) const { return address + k_skipped_units * m_unit; }
 
 CudaCapturePool::~CudaCapturePool()
 {
@@ -143,7 +141,7 @@ Result<std::uint64_t> CudaCapturePool::allocate(std::uint64_t bytes)
     const std::uint64_t left = m_size - m_used;
     std::uint64_t start = m_start + m_used;
     if (const std::uint64_t multiple = round_up(start + 1, k_halves); bytes < k_halves && bytes > multiple - start)
-        start = skip(multiple);
+        start = multiple + k_behind_multiple;
     if (bytes == 0 || bytes > left || start + bytes > m_start + m_size)
         return fail(ErrorCode::out_of_memory, "{} bytes do not fit into the {} bytes of addresses that are left", bytes,
                     left);

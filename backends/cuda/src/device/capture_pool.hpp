@@ -11,7 +11,7 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The range is larger than the device's memory; only addresses are reserved. It begins at a random multiple of 4 GiB
+/// The range is larger than the device's memory; only addresses are reserved. It begins near a random multiple of 4 GiB
 /// above 2^44: near the driver's own first addresses (0x302000000), two small neighbouring numbers may look like an
 /// address.
 class CudaCapturePool final : public CapturePool {
@@ -27,7 +27,6 @@ public:
 private:
     using Parts = std::vector<std::uint64_t>; ///< sizes of a segment's mappings, in bytes, in the order of addresses
     [[nodiscard]] Result<void> reserve(std::uint64_t bytes);
-    [[nodiscard]] std::uint64_t skip(std::uint64_t address) const;
     /// Maps one piece of memory of `piece` bytes as often as it fits into the rest of the segment.
     [[nodiscard]] Result<void> map(std::uint64_t start, std::uint64_t size, std::uint64_t piece, Parts& parts) const;
     [[nodiscard]] Result<void> map(std::uint64_t start, std::uint64_t size, Parts& parts) const;

@@ -131,7 +131,7 @@ class TorchFunction:
     def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
         """For the second capture: the tensors that must be moved themselves, because they are in no copy, and the objects that must not be
         copied."""
-        if "argument" in call.walker.compiled_via:
+        if "argument" in call.walker.compiled_via or call.walker.optimizers:  # a copy of an optimizer lacks gradients and hooks
             return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
         if self.held is not None or "self" in call.walker.compiled_via:
             return [place.tensor for place in call.places if place.via != "argument"], [call.owner]
@@ -223,7 +223,8 @@ class TorchFunction:
             call, key, variant = self._read(owner, arguments)
         except Exception as error:
             return self._failed(wrapped, owner, arguments, error)
-        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
+        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad
+                 and not any(one.has(place) for one in call.walker.optimizers)]
         if given and torch.is_grad_enabled():
             return self._refuse(wrapped, owner, arguments,
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)

@@ -171,7 +171,7 @@ class PairRecording(Recording):
         self._expect_differentiable(described)
         self._described = described
         torch.cuda.synchronize(call.device)
-        with _capture.uncached_autocast(), self._start.there():
+        with self.twins(), _capture.uncached_autocast(), self._start.there():
             self._run_eagerly()
             entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
         return entry, metadata, _bound_call.words_of_generator(call.device) if metadata.draws else None

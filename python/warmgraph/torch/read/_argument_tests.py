@@ -18,7 +18,7 @@ from warmgraph.torch.read import _installed_code, _tensors
 _MOST = 1024  # the most tests of one call
 _BY_VALUE = (int, str, bytes, torch.device, torch.Size)
 _BY_IDENTITY = (torch.dtype, torch.layout, torch.memory_format)
-_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain_values.KINDS)
+_OTHERS = (torch.nn.Module, torch.optim.Optimizer, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain_values.KINDS)
 _NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_attributes
 
 

@@ -12,7 +12,7 @@ from warmgraph import errors
 from warmgraph.reading import _plain_values
 from warmgraph.reading._walker import MOST_WALKS, Walker
 from warmgraph.torch.read import _installed_code
-from warmgraph.torch.read._module_readers import TORCH
+from warmgraph.torch.read._optimizers import TORCH
 from warmgraph.torch.read._shared_modules import ModulePart, SharedModules
 
 
@@ -48,8 +48,8 @@ def read_arguments(reached: _installed_code.TorchReachedCode, arguments: dict[st
 
 
 def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
-    """Whether the call is a module's method, or has tensors in its arguments (also one level inside containers)."""
-    return isinstance(owner, torch.nn.Module) or any(_has_tensor(value, 4) for value in values)
+    """Whether the call is a method of a module or an optimizer, or has tensors in its arguments (also one level inside containers)."""
+    return isinstance(owner, (torch.nn.Module, torch.optim.Optimizer)) or any(_has_tensor(value, 4) for value in values)
 
 
 def _has_tensor(value: Any, depth: int) -> bool:

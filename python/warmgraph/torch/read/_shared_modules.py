@@ -26,7 +26,8 @@ class ModulePart:
         self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
         self.read, self.tensors, self.watched_classes = walker.read, walker.arrays, walker.watched_classes
         self.ids = self.read.keys() | self.tensors.keys()
-        self.is_whole = not (walker.found.programs or walker.found.devices)  # whether this part has everything that the walk found
+        # Whether this part has everything that the walk found, and its tensors are only replaced in watched dictionaries.
+        self.is_whole = not (walker.found.programs or walker.found.devices or walker.optimizers)
         self._held = _identity_checks.WatchedState([*self.watched, *self.watched_classes.values()])
         self._looks = TensorChecks(one.tensor for one in self.places)
         # Set by _regions.py: (addresses and sizes of the tensors' storages, the regions, their ids). `memory` has the regions' facts.

@@ -28,11 +28,14 @@ TORCH.of_process.append(lambda kind, name, value: name.startswith("prev") and ki
 @dataclasses.dataclass(slots=True, eq=False)  # not frozen, because making a frozen object takes three times as long
 class TensorPlace:
     """A tensor and where it was found. An instance is never modified. `via`: "argument", "self" (the method's object), or "elsewhere" (a
-    closure, a global)."""
+    closure, a global). `parameter`: if the tensor is the gradient of an optimizer's parameter, this parameter. `is_optimized`: whether an
+    optimizer may write the tensor."""
 
     path: str
     tensor: torch.Tensor
     via: str
+    parameter: torch.Tensor | None = None
+    is_optimized: bool = False
 
 
 def via_of(walker: Walker, path: str) -> str:

@@ -29,6 +29,7 @@ class Start:
     def __init__(self, regions: Sequence[Region]) -> None:
         self._regions = {int(one.storage.data_ptr()): one for one in regions}
         self._copies: dict[int, Any] = {}
+        self._written: set[int] = set()  # storages that a shown operator wrote
         self._left: dict[int, Any] = {}  # copies of the memory after the answer
         self.problem = ""  # why a copy could not be made
         self.asked = _operators.OperatorTexts()
@@ -63,9 +64,15 @@ class Start:
             for tensor in _operators.written(func, args, kwargs):
                 region = self._regions.get(storage_key(tensor)) if _has_memory(tensor) else None
                 if region is not None:
+                    self._written.add(int(region.storage.data_ptr()))
                     self.keep(region)
         except Exception as error:
             self.problem = self.problem or f"the arguments of {func} cannot be read: {type(error).__name__}: {error}"
+
+    def was_written(self, region: Region) -> bool:
+        """Whether an operator that was shown wrote the region. The versions of tensors do not tell: operators on lists of tensors
+        (torch._foreach_add_, torch._fused_adamw_) leave them."""
+        return int(region.storage.data_ptr()) in self._written
 
     def has(self, region: Region) -> bool:
         return int(region.storage.data_ptr()) in self._copies

@@ -13,8 +13,8 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _constants, _copies, _host_numbers, _operator_trail, _operators,
-                                    _stray_work)
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _constants, _copies, _host_numbers, _host_tensors,
+                                    _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -88,6 +88,8 @@ class Recording:
         self._numbers = _host_numbers.HostNumbers(self._start.reads)  # runs the answer's operators, if they are shown
         self._numbers_in_capture: _host_numbers.HostNumbers | None = None  # the same for the last capture
         self._host_draws: Sequence[_host_draws.HostDraw] = ()  # draws that a replay repeats
+        self._copies = _host_tensors.HostCopies()  # the host tensors that the answer copies to the device
+        self._twins: _host_tensors.Twins | None = None
         self._has_asked = False  # whether a capture asked if its stream is capturing
         self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
@@ -108,7 +110,8 @@ class Recording:
         self._host_state = torch.get_rng_state()
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
-        with _operators.shown_to(self._start.shown, self._namespaces, run=self._numbers) if self._is_shown else contextlib.nullcontext():
+        shown = _host_tensors.shown(_operators.shown_to(self._start.shown, self._copies.shown, self._namespaces, run=self._numbers))
+        with shown if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
@@ -131,9 +134,9 @@ class Recording:
                 raise errors.NotRecordable(f"{place.path} lies in other memory after the call, but a replay writes to the memory from before: write "
                                            "into it (copy_)")
         written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
-                   if before is None or before != version_of(place.tensor)}
+                   if before is None or before != version_of(place.tensor) or place.is_optimized and not self._is_shown}
         for region in call.regions:
-            region.is_written = any(id(place.tensor) in written for place in region.places)
+            region.is_written = self._start.was_written(region) or any(id(place.tensor) in written for place in region.places)
         self._expect_kept(call.regions)
 
     def _expect_kept(self, regions: Sequence[Region]) -> None:
@@ -159,8 +162,24 @@ class Recording:
         if why:
             raise errors.NotRecordable(why)
         torch.cuda.synchronize(call.device)
-        with self._start.there():  # from these contents, the library runs the captured graph and the restored graph
+        with self.twins(), self._start.there():  # from these contents, the library runs the captured graph and the restored graph
             return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
+
+    @contextlib.contextmanager
+    def twins(self) -> Iterator[None]:
+        """Inside the block, captures copy from twins of the answer's host tensors."""
+        self._twins = twins = _host_tensors.Twins(self._copies, self._call.device)
+        try:
+            yield
+        except CaptureWritten as written:
+            if written.graph is not None:  # the process replays this graph from now on
+                written.graph.keep, twins = (written.graph.keep, twins), None
+            raise
+        finally:
+            self._twins = None
+            if twins is not None:
+                torch.cuda.synchronize(self._call.device)
+                twins.close()
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
         """Handles a function that behaves differently when its stream captures: captures it again, and lets it believe that its stream does
@@ -275,6 +294,7 @@ class Recording:
         with self.naming_operators(first.capture):
             entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         held = first.nbytes() + (0 if isinstance(second, str) else second.nbytes())
+        held += self._twins.nbytes() if self._twins is not None else 0
         entry.recording_bytes = self._start.nbytes() + held + (judge.nbytes() if judge is not None else 0)
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
@@ -306,14 +326,16 @@ class Recording:
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), _capture.cleared, is_whole=is_whole)
+        innermost = self._twins.run(_capture.cleared) if self._twins is not None else _capture.cleared
+        self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), innermost, is_whole=is_whole)
         run: _operators.Run = trail.around
         if self._is_shown:
             run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail)
         if self._host_draws:
             run = self._numbers_in_capture = _host_numbers.HostNumbers(run, notes_uses=True)
         cached = [self._cached.shown] if self._cached is not None else []
-        return _operators.shown_to(trail.shown, *_capture.watch(device), *cached, *shows, run=run)
+        mode = _operators.shown_to(trail.shown, *_capture.watch(device), *cached, *shows, run=run)
+        return _host_tensors.shown(mode) if self._is_shown else mode
 
     @_call_sites.outermost
     def _watched(self, work: Callable[[], None]) -> None:

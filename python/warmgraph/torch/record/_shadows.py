@@ -19,7 +19,7 @@ _MAPPINGS = 64  # the approximate number of mappings that one shadow needs; each
 _HIGH = 1 << 44  # the shadows' addresses begin here: a processor rarely uses addresses from here to 2^46 (backends/cuda/NOTES.md)
 _WISHES = 32  # attempts to get a range at a chosen address; driver 580 grants nearly all multiples of 32 MiB, and no others
 _HALVES = 1 << 32  # bytes with the same upper half of their addresses
-_SKIPPED = 8  # in the driver's units
+_BEHIND_MULTIPLE = 32 << 20  # the least distance of memory from a multiple of _HALVES, and that of memory that the driver puts there later
 _LOW = 512  # a shadow's address is equal to the original address modulo this number, so the alignment is the same
 
 
@@ -82,7 +82,7 @@ class Shadows:
         self._size = 2 * sum(whole) + 16 * self._unit * (len(ranges) + 1) + 2 * _HALVES
         self._reserved = self._reserve()
         distances: set[int] = set()
-        at = self._apart(self._reserved, _HALVES)
+        at = self._reserved + self._unit
         for count, ((pointer, nbytes), size, (chunk, handle)) in enumerate(zip(ranges, whole, chunks)):
             low = pointer % _LOW
             at = self._apart(at, size)
@@ -99,14 +99,14 @@ class Shadows:
         addresses, and so such a word is not an address in the range."""
         multiple = (start + _HALVES - 1) // _HALVES * _HALVES
         is_there = size <= _HALVES and multiple < start + size
-        return multiple + _SKIPPED * self._unit if is_there else start
+        return multiple + _BEHIND_MULTIPLE if is_there else start
 
     def _reserve(self) -> int:
         """Reserves high addresses. Near the driver's own first addresses (0x302000000), two small neighbouring numbers could look like an
         address."""
         random = secrets.SystemRandom()
         for _ in range(_WISHES):
-            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, _HALVES)
+            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, _HALVES) + _BEHIND_MULTIPLE
             start = self._reserve_at(wish)
             if start >= _HIGH:
                 return start

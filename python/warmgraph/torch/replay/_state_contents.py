@@ -33,11 +33,12 @@ def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, 
 
 def contents(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, str]:
     """{state: base64} for each state that is only read and that no weights file has: buffers that are not persistent, and tensors in
-    closures, globals and plain attributes. Leaves out contents that are too large."""
+    closures, globals and plain attributes. Leaves out gradients, and contents that are too large."""
     saved = {storage_key(tensor) for tensor in _in_state_dicts(objects.values()) if tensor.numel()}
     found, left = {}, MOST_OF_ALL
     for region in regions:
-        is_asked = region.is_state and not region.is_written and int(region.storage.data_ptr()) not in saved
+        is_asked = region.is_state and not region.is_written and int(region.storage.data_ptr()) not in saved \
+            and all(place.parameter is None for place in region.places)
         if is_asked and region.nbytes <= min(MOST_OF_ONE, left):
             left -= region.nbytes
             found[region.name] = base64.b64encode(_bytes_of(region)).decode()

@@ -15,7 +15,7 @@ from warmgraph.reading._walker import ArgumentFacts, Walker
 from warmgraph.torch.read import _installed_code, _native_tensors, _tensors
 from warmgraph.torch.read._tensor_checks import TensorChecks
 from warmgraph.torch.read._tensor_readers import TensorPlace
-from warmgraph.torch.replay import _regions
+from warmgraph.torch.replay import _gradients, _regions
 from warmgraph.torch.replay._regions import Region
 
 _serials = itertools.count()
@@ -33,7 +33,7 @@ class Surroundings:
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # the storages that are kept alive, once the weights are frozen
         self._is_frozen = ctypes.c_int32()
-        self.places = [place for place in walker.places if place.via != "argument"]
+        self.places = _gradients.current(place for place in walker.places if place.via != "argument")
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
         self._remember(walker, regions)
 
@@ -41,8 +41,9 @@ class Surroundings:
         """Keeps what later checks compare."""
         self.ids = {id(value) for value in self.objects.values()}
         self._held = _identity_checks.WatchedState(walker.watched, self.reached)
-        self._looks = TensorChecks(one.tensor for one in self.places)
-        states = [one for one in regions if one.is_state]
+        self._looks = TensorChecks(one.tensor for one in self.places if one.parameter is None)
+        self._gradients = _gradients.GradientChecks(walker.optimizers) if walker.optimizers else None
+        states = _gradients.current_regions([one for one in regions if one.is_state])
         shared = any(place.via == "argument" for one in states for place in one.places)
         self.regions = _regions.regions_of(self.places) if shared else states
 
@@ -52,11 +53,13 @@ class Surroundings:
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
     def is_same(self) -> bool:
-        return self._kept != [] or self._held.is_same() and self._looks.are_same()
+        return (self._gradients is None or self._gradients.are_alike()) and (self._kept != [] or self._held.is_same() and self._looks.are_same())
 
     def looks(self, always: _native_snapshots.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.StateChecks:
         """The checks for a later call, with the tensors' addresses. `always`: checks that remain when the weights are frozen. `addresses`:
         the tensors' addresses in the replayed call, by id."""
+        if self._gradients is not None:  # their addresses change
+            raise NotSteady
         if self._kept:
             return _steady_calls.StateChecks(always, self._is_frozen, _native_snapshots.Snapshot(), [], [])
         found = self._held.looks()

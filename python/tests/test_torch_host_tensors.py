@@ -1,0 +1,122 @@
+"""Tests copies of host tensors to the device inside a function. PyTorch's device without memory (meta) takes the place of the GPU."""
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+from warmgraph import errors  # noqa: E402
+from warmgraph.torch.read import _tensors  # noqa: E402
+from warmgraph.torch.record import _host_tensors, _operators  # noqa: E402
+
+DEVICE = torch.device("meta")
+TABLE = torch.arange(6.0).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tensors, "DEVICE_TYPE", "meta")
+
+
+def answered(work: Any) -> _host_tensors.HostCopies:
+    copies = _host_tensors.HostCopies()
+    with _host_tensors.shown(_operators.shown_to(copies.shown)):
+        work()
+    return copies
+
+
+def captured(work: Any, copies: _host_tensors.HostCopies) -> list[str]:
+    """The operators that run in a capture which copy from the host. None may, because CUDA would refuse them."""
+    twins, refused = _host_tensors.Twins(copies, DEVICE), []
+
+    def run(func: Any, args: Any, kwargs: Any) -> Any:
+        if _host_tensors._host_tensors(func, args, kwargs):
+            refused.append(func._schema.name)
+        return func(*args, **kwargs)
+
+    with _host_tensors.shown(_operators.shown_to(run=twins.run(run))):
+        work()
+    twins.close()
+    return refused
+
+
+def x() -> Any:
+    return torch.empty(4, 3, device=DEVICE)
+
+
+WORKS = {
+    "tensor": lambda: torch.tensor([1, 2, 3], device=DEVICE), "scalar": lambda: torch.tensor(-1e9, dtype=torch.float16, device="meta"),
+    "as_tensor": lambda: torch.as_tensor([1.5], device=DEVICE), "as_tensor with a type": lambda: torch.as_tensor([1.5], dtype=torch.float64, device=DEVICE),
+    "to": lambda: TABLE.t().to(DEVICE), "to another type": lambda: TABLE.to(DEVICE, torch.float16), "copy_": lambda: x()[:2].copy_(TABLE),
+    "new_tensor": lambda: x().new_tensor([1, 2]), "list index": lambda: x()[[0, 2]], "host index": lambda: x()[torch.tensor([0, 1])],
+    "list and slice": lambda: x()[[0, 2], :2], "set by list": lambda: x().__setitem__([0, 1], TABLE),
+    "index_put": lambda: x().index_put_((torch.tensor([1]),), torch.ones(3)), "pinned": lambda: torch.ops.aten._pin_memory(TABLE).to(DEVICE),
+    "gradient": lambda: torch.tensor([1.0], device=DEVICE, requires_grad=True),
+}
+
+
+@pytest.fixture
+def without_page_locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("_pin_memory", lambda one, device=None: one.clone(), "CPU")
+    yield
+    library._destroy()
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_capture_copies_from_twins(name: str, without_page_locks: None) -> None:
+    copies = answered(WORKS[name])
+    assert len(copies.contents) in (1, 2)
+    assert captured(WORKS[name], copies) == []
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_constructors_that_are_shown_make_the_same(name: str, without_page_locks: None) -> None:
+    plain = WORKS[name]()
+    with _host_tensors.shown(_operators.shown_to()):
+        shown = WORKS[name]()
+    if plain is not None:
+        assert [(one.dtype, one.size(), one.stride(), one.device, one.requires_grad) for one in (plain, shown)][0] == \
+            (shown.dtype, shown.size(), shown.stride(), shown.device, shown.requires_grad)
+
+
+def test_contents_that_differ_from_call_to_call_are_refused() -> None:
+    count = [0]
+
+    def counts() -> None:
+        count[0] += 1
+        torch.tensor([count[0]], device=DEVICE)
+
+    with pytest.raises(errors.NotRecordable, match=r"differ from call to call: pass it as an argument"):
+        captured(counts, answered(counts))
+    with pytest.raises(errors.NotRecordable):
+        captured(lambda: torch.tensor([1.0], device=DEVICE), answered(lambda: torch.tensor([1], device=DEVICE)))
+
+
+def test_what_stays_on_the_host_or_on_the_device_is_left_alone() -> None:
+    def work() -> None:
+        torch.tensor([1]), x()[0], x() * torch.tensor(2.0), x().to(DEVICE), TABLE.to(torch.float16), x()[0, 1:], x().new_zeros(2)
+        torch.tensor([1], device="cpu"), torch.as_tensor(x()), x().__setitem__(0, 3.0)
+
+    copies = answered(work)
+    assert not copies.contents and captured(work, copies) == []
+
+
+def test_mistakes_are_pytorchs_own() -> None:
+    for wrong in (lambda: torch.tensor("text", device=DEVICE), lambda: torch.tensor([1], device="nowhere"), lambda: x()[["a"]], lambda: torch.tensor()):
+        with pytest.raises(Exception) as plain:
+            wrong()
+        with pytest.raises(type(plain.value)) as shown:
+            answered(wrong)
+        assert str(shown.value) == str(plain.value)
+
+
+def test_large_tensors_get_no_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = torch.zeros((_host_tensors._LARGEST >> 2) + 1)
+    assert not answered(lambda: large.to(DEVICE)).contents
+    assert captured(lambda: large.to(DEVICE), _host_tensors.HostCopies()) == ["aten::_to_copy"], "PyTorch refuses it with its own text"
+    monkeypatch.setattr(_host_tensors, "_MOST", 24)
+    copies = answered(lambda: (TABLE.to(DEVICE), (TABLE + 1).to(DEVICE), TABLE.to(DEVICE)))
+    assert len(copies.contents) == 1
