@@ -306,6 +306,11 @@ double wg_report_first_call_ms(const wg_report* report)
     return guarded_get<double>(0, [&] { return need_report(report).report.first_call_ms; });
 }
 
+uint64_t wg_report_recording_bytes(const wg_report* report)
+{
+    return guarded_get<uint64_t>(0, [&] { return need_report(report).report.recording_bytes; });
+}
+
 uint64_t wg_report_phase_count(const wg_report* report)
 {
     return guarded_get<std::uint64_t>(0, [&] { return need_report(report).report.phases.size(); });

@@ -139,6 +139,7 @@ void CallOutcomes::end_report(const FirstCall& first_call)
 {
     m_report.first_call_ms = Milliseconds{system_clock().steady() - first_call.started}.count();
     m_report.phases = times_of(first_call.phases);
+    m_report.recording_bytes = m_report.outcome == Outcome::recorded ? first_call.recording_bytes : 0;
 }
 
 Outcome CallOutcomes::report_as_it_is(std::string reason, const Digest* entry)
@@ -148,6 +149,7 @@ Outcome CallOutcomes::report_as_it_is(std::string reason, const Digest* entry)
     m_report.entry = entry != nullptr ? short_hex(*entry) : "";
     m_report.phases.clear();
     m_report.first_call_ms = 0;
+    m_report.recording_bytes = 0;
     return Outcome::eager;
 }
 

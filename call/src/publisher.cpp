@@ -191,10 +191,11 @@ std::string Publisher::publish(Phases& phases, Recording& recording, const Entry
     m_sinks.touched.note(recording.entry.header.key);
     m_sinks.programs->keep_ready();
     const auto& info = recording.entry.header.info;
-    log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", m_declaration->path,
-               short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),
-               plural(info.image_count, "image"), size_text(bytes), info.verification, info.created, info.created_by,
-               cachefmt::k_format_version);
+    log().info("saved {} {} ({}, {} of {}, recorded in {}, {} of device memory, verified {}, {}, {}, format {})",
+               m_declaration->path, short_hex(recording.entry.header.key.guards_digest),
+               plural(info.node_count, "node"), plural(info.image_count, "image"), size_text(bytes),
+               time_text(info.record_ms), size_text(recording.device_bytes), info.verification, info.created,
+               info.created_by, cachefmt::k_format_version);
     store::FunctionUsage usage;
     usage.recordings = 1;
     usage.cold = times_of(phases);

@@ -74,6 +74,7 @@ std::unique_ptr<RecordJob> RecordJobs::new_job(const Frame& frame, const PairRol
     const Spec& spec = m_declaration->spec;
     auto job = std::make_unique<RecordJob>();
     job->frame = frame;
+    job->memory = std::make_unique<backends::MemoryTally::Watch>(m_declaration->backend()->tally());
     CaptureTarget whose = target();
     if (role != nullptr && role->others) whose.others = role->others();
     whose.run = runner.capture_runs();
@@ -105,6 +106,7 @@ void RecordJobs::answer(std::unique_ptr<RecordJob>& job, const std::shared_ptr<b
     if (job->refusal) job->session->give_up();
     Phases& phases = job->first_call.phases;
     const Milliseconds compiled_before = phases.get("compile");
+    job->memory->pause();
     const auto started = system_clock().steady();
     const RunContext context = [&] {
         try {
@@ -117,7 +119,9 @@ void RecordJobs::answer(std::unique_ptr<RecordJob>& job, const std::shared_ptr<b
     phases.add("answer", system_clock().steady() - started - (phases.get("compile") - compiled_before));
     if (job->refusal) return;
     for (const LaunchedProgram& program : context.modules | std::views::values) job->launched.push_back(program.module);
+    job->memory->resume();
     auto ended = job->session->end_answer(context);
+    job->memory->pause();
     if (ended) ended = check_programs(context);
     if (runner.is_retired()) ended = std::unexpected(CallableRunner::retired());
     if (!ended) job->refusal = ended.error();
@@ -169,6 +173,7 @@ std::unique_ptr<RecordJob> RecordJobs::take_answered()
 CompletedJob RecordJobs::complete(RecordJob& job, const PairRole* role, const Lookup& lookup,
                                   const CallOutcomes& outcomes)
 {
+    job.memory->resume();
     if (!job.refusal)
         if (auto done = job.session->wait_for_answer(); !done) job.refusal = done.error();
     return job.verified ? complete_verification(job, role, lookup, outcomes)
@@ -255,6 +260,7 @@ CompletedJob RecordJobs::complete_recording(RecordJob& job, const PairRole* role
     try {
         const auto stored = compare_with_stored(*recording, job, lookup);
         if (stored.recording) recording->entry.header.recording = stored.recording;
+        job.first_call.recording_bytes = recording->device_bytes = job.memory->peak();
         if (stored.relation == EntryComparison::Relation::recompiled)
             difference = m_publisher.publish_tombstone(recording->entry, stored);
         else
@@ -378,6 +384,7 @@ Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame
                                     EntryComparison& beside) const
 {
     const Spec& spec = m_declaration->spec;
+    const backends::MemoryTally::Watch memory{m_declaration->backend()->tally()};
     AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
                          .unused = spec.strict ? UnusedWords::refused : UnusedWords::tried,
                          .frozen_variables = spec.frozen_variables,
@@ -392,9 +399,12 @@ Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame
             beside = std::move(*judged);
             return {};
         };
-    if (!adoption.captures.empty()) return adopt_with_others(first, options, frame, adoption.captures, first_call);
-    return warmgraph::adopt(target(), frame, m_publisher.new_header(first_call), first, second, options, m_modules,
-                            first_call.phases);
+    auto recording = adoption.captures.empty()
+                         ? warmgraph::adopt(target(), frame, m_publisher.new_header(first_call), first, second, options,
+                                            m_modules, first_call.phases)
+                         : adopt_with_others(first, options, frame, adoption.captures, first_call);
+    if (recording) first_call.recording_bytes = recording->device_bytes = memory.peak();
+    return recording;
 }
 
 std::string RecordJobs::write_capture(const Adoption& adoption, const Frame& frame, const Digest& digest) const

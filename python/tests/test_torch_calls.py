@@ -8,6 +8,7 @@ import json
 import pickle
 import struct
 import threading
+import types
 from typing import Any
 
 import pytest
@@ -18,11 +19,14 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from torch_on_the_host import refusal, wrap  # noqa: E402
 from warmgraph import dtypes, errors  # noqa: E402
+from warmgraph.core.cache._cache import Report  # noqa: E402
 from warmgraph.core.serving._entry_metadata import each_fact  # noqa: E402
+from warmgraph.torch.replay import _entry  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("on_the_host")
 
 SCALE = torch.arange(4.0)
+REAL_ENTRY = _entry.Entry  # the tests replace it
 
 
 class Net(torch.nn.Module):
@@ -56,6 +60,22 @@ def test_a_miss_answers_and_is_captured_on_the_callers_memory_and_on_a_copy():
     assert dict((name, at) for name, at, _ in first.regions)["linear.weight"] == net.linear.weight.data_ptr()
     assert not {at for _, at, _ in first.regions} & {at for _, at, _ in second.regions}
     assert [one.name for one in entry.given.states if one.is_written] == ["count"]
+
+
+def test_a_report_adds_the_recordings_own_memory_to_the_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    net.step(torch.randn(2, 4))
+    (entry,) = host.entries
+    assert entry.recording_bytes == 2 * 4 + 8 * 4 + 2 * 64 + 4096, "count before and after, the result, both captures' pools, the shadows"
+    assert net.step.report().recording_bytes == entry.recording_bytes
+    for outcome, held in (("recorded", 1_000_000 + entry.recording_bytes), ("replayed", 0)):
+        report = Report("step", outcome, "", "abcdef", 812.0, (), 1_000_000 if outcome == "recorded" else 0)
+        monkeypatch.setattr(_entry, "report_of", lambda pointer, report=report: report)
+        report = REAL_ENTRY.report(types.SimpleNamespace(pointer=1, recording_bytes=entry.recording_bytes))
+        assert report.recording_bytes == held
+        monkeypatch.setattr(entry, "report", lambda report=report: report)
+        text = "recorded in 812.0 ms, 1.0 MB of device memory, entry abcdef" if held else "replayed in 812.0 ms, entry abcdef"
+        assert text in warmgraph.explain(net.step)
 
 
 def test_an_entry_that_says_what_its_call_met_is_replayed_as_without():

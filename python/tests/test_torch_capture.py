@@ -118,6 +118,12 @@ def test_a_pool_is_ordered_where_the_device_can_do_it(case: str, monkeypatch: py
             calls.clear()
 
 
+def test_a_pool_that_never_runs_takes_a_piece_of_memory_for_each_segment() -> None:
+    librarys, pytorchs, sizes = types.SimpleNamespace(allocator=object()), types.SimpleNamespace(allocator=None), [2 * MIB, 20 * MIB, 1000 * MIB]
+    assert _pool_memory.nbytes_of(librarys, sizes, never_runs=True) == (2 + 2 + 8) * MIB
+    assert _pool_memory.nbytes_of(librarys, sizes, never_runs=False) == _pool_memory.nbytes_of(pytorchs, sizes, never_runs=True) == sum(sizes)
+
+
 def test_what_anybody_allocates_meanwhile_is_seen_by_the_allocators_record(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_recorded in (False, True):
         states: list[Any] = []

@@ -45,6 +45,8 @@ captured_streams: set[int] = set()  # handles of the streams that are capturing
 
 
 class FakeEntry:
+    recording_bytes = 0
+
     def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any, judge: Any = None) -> None:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
         self.bound_states, self.lock = [one.pointer for one in given.states], threading.Lock()
@@ -96,7 +98,7 @@ class FakeEntry:
         self.is_closed = True
 
     def report(self) -> Any:
-        return types.SimpleNamespace(outcome="replayed", reason="", entry="", first_call_ms=0.0, phases=())
+        return types.SimpleNamespace(outcome="replayed", reason="", entry="", first_call_ms=0.0, phases=(), recording_bytes=self.recording_bytes)
 
     def misses(self) -> str:
         return ""
@@ -217,6 +219,7 @@ class FakeShadows:
         for storage, (pointer, size) in zip(self.storages, ranges):
             storage.copy_(_storage_at(pointer, size))
         self.pointers = [storage.data_ptr() for storage in self.storages]
+        self.nbytes = 4096
 
     def close(self) -> None:
         self.storages = []
@@ -227,7 +230,8 @@ def _storage_at(pointer: int, size: int) -> Any:
 
 
 def _captured(device: Any, work: Any, draws: bool, never_runs: bool = False) -> Any:
-    capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
+    capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [],
+                               nbytes=64)
     captures.append(capture)
     return capture
 

@@ -44,6 +44,26 @@ TEST_P(ConformanceDevice, KeepsBytesAtOffsets)
     EXPECT_EQ(all_bytes[80], std::byte{0});
 }
 
+TEST_P(ConformanceDevice, CountsTheMostMemoryThatItHeld)
+{
+    constexpr std::uint64_t k_bytes = 1U << 20U, k_huge = 1ULL << 30U;
+    const MemoryRef before = take(device->allocate(k_bytes));
+    MemoryTally::Watch watch{device->tally()};
+    const MemoryRef one = take(device->allocate(k_bytes)), two = take(device->allocate(k_bytes));
+    EXPECT_EQ(watch.peak(), 2 * k_bytes);
+    device->release(one);
+    device->release(before);
+    device->release(take(device->allocate(2 * k_bytes)));
+    EXPECT_EQ(watch.peak(), 2 * k_bytes) << "the memory from before the watch is gone, too";
+    watch.pause();
+    device->release(take(device->allocate(8 * k_bytes)));
+    EXPECT_EQ(watch.peak(), 2 * k_bytes);
+    watch.resume();
+    device->release(two);
+    device->release(take(device->reserve_shadow(k_huge)));
+    EXPECT_LT(watch.peak(), k_huge / 8) << "a shadow has little memory";
+}
+
 TEST_P(ConformanceDevice, RefusesMemoryItDoesNotHave)
 {
     const MemoryRef memory = take(device->allocate(100));

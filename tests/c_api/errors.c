@@ -80,6 +80,7 @@ void null_handles_are_refused(void)
     CHECK(wg_buffer_memory(NULL).size == 0 && wg_buffer_memory(NULL).address.base == 0);
     CHECK(wg_report_outcome(NULL) == -1 && wg_report_function(NULL) == NULL && wg_report_reason(NULL) == NULL);
     CHECK(wg_report_entry(NULL) == NULL && wg_report_first_call_ms(NULL) == 0 && wg_report_phase_count(NULL) == 0);
+    CHECK(wg_report_recording_bytes(NULL) == 0);
     CHECK(wg_report_phase_name(NULL, 0) == NULL && wg_report_phase_ms(NULL, 0) == 0);
     CHECK(contains(wg_last_error(), "report is null"));
 

@@ -64,6 +64,7 @@ static void check_recorded_report(const wg_function* function)
     CHECK(strcmp(wg_report_reason(report), "no entry") == 0);
     CHECK(strlen(wg_report_entry(report)) > 0);
     CHECK(wg_report_first_call_ms(report) > 0);
+    CHECK(wg_report_recording_bytes(report) > 0);
     const uint64_t phases = wg_report_phase_count(report);
     CHECK(phases > 3);
     int recorded = 0;

@@ -55,6 +55,7 @@ TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCach
         Function f = cache.adopt("copy", device, spec(), adoption);
         EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
         EXPECT_EQ(f.report().reason, "");
+        EXPECT_GE(f.report().recording_bytes, 3 * k_bytes) << "the memory is put back from copies";
         EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
         EXPECT_EQ(cache.statistics().of(ArtifactKind::entries).made, 1U);
         const Buffer other = numbers(9), out = device.allocate(k_bytes);

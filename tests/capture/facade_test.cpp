@@ -171,6 +171,8 @@ TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)
         EXPECT_EQ(report.outcome, Outcome::recorded);
         EXPECT_EQ(report.reason, "no entry");
         EXPECT_GT(report.first_call_ms, 0);
+        EXPECT_GE(report.recording_bytes, m_y.size()) << "it copies what the function writes";
+        EXPECT_LT(report.recording_bytes, 64 * m_y.size());
         for (const auto* phase : {"look up", "prepare", "compile", "answer", "look", "try", "publish"})
             EXPECT_TRUE(has_phase(report, phase)) << phase;
         EXPECT_FALSE(has_phase(report, "first launch")) << "the function itself gave the result";
@@ -181,6 +183,7 @@ TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)
     const Report report = f.report();
     EXPECT_EQ(report.outcome, Outcome::replayed);
     EXPECT_EQ(report.reason, "");
+    EXPECT_EQ(report.recording_bytes, 0);
     for (const auto* phase : {"look up", "load", "build", "first launch"})
         EXPECT_TRUE(has_phase(report, phase)) << phase;
     for (const auto* phase : {"compile", "prepare", "answer", "look", "try"})

@@ -33,6 +33,9 @@ struct Report {
     std::vector<std::pair<std::string, double>>
         phases;        ///< the call's phases in order (look up, load, build, compile, ...), in milliseconds
     std::string entry; ///< the first digits of the entry's guards digest
+    /// The most device memory, in bytes, that the recording held at one time, the replayed graph's own memory included;
+    /// 0 if nothing was recorded. Memory that the function itself allocates while it is captured counts too.
+    std::uint64_t recording_bytes = 0;
 };
 
 /// A fact of a call that differs from the nearest stored variant.

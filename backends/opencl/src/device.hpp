@@ -33,6 +33,7 @@ public:
 
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size) override { return m_core->memory.allocate(size); }
     void release(const MemoryRef& memory) noexcept override { m_core->memory.release(memory); }
+    [[nodiscard]] MemoryTally& tally() noexcept override { return m_core->memory.tally(); }
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override
     {
         return m_core->memory.reserve_shadow(size);

@@ -18,6 +18,7 @@ Result<MemoryRef> Memory::allocate(std::uint64_t size)
     auto object = create<Buffer>("clCreateBuffer", driver().clCreateBuffer, m_context, cl_mem_flags{CL_MEM_READ_WRITE},
                                  size, nullptr);
     if (!object) return within(fmt::format("cannot allocate {} bytes", size), object.error());
+    m_tally.add(size);
     return insert(size, std::move(*object));
 }
 
@@ -30,7 +31,10 @@ Result<MemoryRef> Memory::reserve_shadow(std::uint64_t size)
 void Memory::release(const MemoryRef& memory) noexcept
 {
     const std::scoped_lock lock(m_mutex);
-    m_allocations.erase(memory.address.base);
+    const auto found = m_allocations.find(memory.address.base);
+    if (found == m_allocations.end()) return;
+    if (found->second.object) m_tally.remove(found->second.size);
+    m_allocations.erase(found);
 }
 
 Result<const Memory::Allocation*> Memory::find(const char* what, const Address& address, std::uint64_t size) const

@@ -7,6 +7,7 @@
 
 #include "driver.hpp"
 #include "warmgraph/backends/address.hpp"
+#include "warmgraph/backends/memory_tally.hpp"
 
 namespace warmgraph::backends::opencl {
 
@@ -16,6 +17,7 @@ class Memory {
 public:
     Memory(cl_context context, std::uint32_t alignment) noexcept : m_context(context), m_alignment(alignment) {}
 
+    [[nodiscard]] MemoryTally& tally() noexcept { return m_tally; }
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
     void release(const MemoryRef& memory) noexcept;
@@ -43,6 +45,7 @@ private:
 
     cl_context m_context;
     std::uint32_t m_alignment;
+    MemoryTally m_tally;
     mutable std::mutex m_mutex;
     std::map<std::uint64_t, Allocation> m_allocations;
 };

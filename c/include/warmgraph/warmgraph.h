@@ -812,6 +812,8 @@ WARMGRAPH_API const char* wg_report_reason(const wg_report* report);
 /// Returns the first digits of the entry's guards digest; "" before the first call.
 WARMGRAPH_API const char* wg_report_entry(const wg_report* report);
 WARMGRAPH_API double wg_report_first_call_ms(const wg_report* report);
+/// Returns the most device memory, in bytes, that the recording held at one time; 0 if nothing was recorded.
+WARMGRAPH_API uint64_t wg_report_recording_bytes(const wg_report* report);
 /// Return the phases of the first call in their order: look up, load, build, compile, ... They return NULL and 0 for an
 /// index that is too large.
 WARMGRAPH_API uint64_t wg_report_phase_count(const wg_report* report);

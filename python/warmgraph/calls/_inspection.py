@@ -46,7 +46,8 @@ def explain(function: CachedFunction) -> str:
         lines.append("not called in this process")
     elif report.entry or report.outcome != "refused":
         reason = f": {report.reason}" if report.reason else ""
-        lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms, entry {report.entry[:8] or 'none'}{reason}")
+        memory = f", {report.recording_bytes / 1e6:.1f} MB of device memory" if report.recording_bytes else ""
+        lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms{memory}, entry {report.entry[:8] or 'none'}{reason}")
     lines += _refusals.lines_of(function)
     if function._shared.last_refusal and function._shared.last_refusal not in function._shared.runs_as_it_is:
         lines.append(f"refused: {function._shared.last_refusal}")

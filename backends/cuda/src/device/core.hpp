@@ -28,6 +28,7 @@ struct Core {
         false; ///< kernels can read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
     std::size_t malloc_heap = 0;  ///< bytes of the heap for device code's malloc, read when the device was opened
     CUstream transfers = nullptr; ///< the stream for uploads, downloads and module variables: waits for no other work
+    MemoryTally tally;            ///< the memory of Memory and Shadows
     ModuleRegistry modules;       ///< all modules whose kernels a captured graph may contain
 
     /// Returns e.g. "sm_90".

@@ -43,6 +43,7 @@ public:
 
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size) override { return m_memory->allocate(size); }
     void release(const MemoryRef& memory) noexcept override { m_memory->release(memory); }
+    [[nodiscard]] MemoryTally& tally() noexcept override { return m_core->tally; }
     [[nodiscard]] Result<MemoryRef> allocate_host(std::uint64_t size) override { return m_memory->allocate_host(size); }
     [[nodiscard]] MemorySpace space_of(const Address& address) const noexcept override
     {

@@ -26,7 +26,7 @@ Result<void> transfer(const Core& core, CUdeviceptr to, CUdeviceptr from, std::u
 
 Memory::~Memory()
 {
-    for (const auto& [start, allocation] : m_allocations) free(start, allocation.kind);
+    for (const auto& [start, allocation] : m_allocations) free(start, allocation);
 }
 
 MemoryRef Memory::insert(std::uint64_t start, std::uint64_t size, Kind kind)
@@ -44,6 +44,7 @@ Result<MemoryRef> Memory::allocate(std::uint64_t size)
     CUdeviceptr start = 0;
     auto allocated = m_core.driver->call("cuMemAlloc", m_core.driver->cuMemAlloc, &start, size);
     if (!allocated) return within(fmt::format("cannot allocate {} bytes", size), allocated.error());
+    m_core.tally.add(size);
     return insert(start, size, Kind::device);
 }
 
@@ -82,7 +83,7 @@ Result<MemoryRef> Memory::reserve_host_shadow(std::uint64_t size)
 void Memory::release(const MemoryRef& memory) noexcept
 {
     const std::uint64_t start = memory.address.flat();
-    Kind kind = Kind::device;
+    Allocation released;
     {
         const std::scoped_lock lock(m_mutex);
         const auto found = m_allocations.find(start);
@@ -91,20 +92,23 @@ void Memory::release(const MemoryRef& memory) noexcept
                        start);
             return;
         }
-        kind = found->second.kind;
+        released = found->second;
         m_allocations.erase(found);
     }
-    free(start, kind);
+    free(start, released);
 }
 
-void Memory::free(std::uint64_t start, Kind kind) noexcept
+void Memory::free(std::uint64_t start, const Allocation& allocation) noexcept
 {
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     const Driver& driver = *m_core.driver;
     Result<void> freed;
-    switch (kind) {
-    case Kind::device: freed = driver.call("cuMemFree", driver.cuMemFree, CUdeviceptr{start}); break;
+    switch (allocation.kind) {
+    case Kind::device:
+        freed = driver.call("cuMemFree", driver.cuMemFree, CUdeviceptr{start});
+        m_core.tally.remove(allocation.size);
+        break;
     case Kind::host:
         freed = driver.call("cuMemFreeHost", driver.cuMemFreeHost, Address::from_flat(start).pointer());
         break;

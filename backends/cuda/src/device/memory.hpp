@@ -58,7 +58,7 @@ private:
     };
     [[nodiscard]] Result<MemoryRef> reserve(std::uint64_t size, Kind kind);
     MemoryRef insert(std::uint64_t start, std::uint64_t size, Kind kind);
-    void free(std::uint64_t start, Kind kind) noexcept;
+    void free(std::uint64_t start, const Allocation& allocation) noexcept;
     /// Our last allocation that starts at or before `flat`; it may end before `flat`.
     [[nodiscard]] std::optional<Range> ours_before(std::uint64_t flat) const;
     [[nodiscard]] std::optional<Range> ask_driver(std::uint64_t flat) const noexcept;

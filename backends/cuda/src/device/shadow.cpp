@@ -29,20 +29,22 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value 
 } // namespace
 
 struct Shadows::Chunk {
-    Chunk(const Core& made_on, CUmemGenericAllocationHandle made, std::uint64_t bytes) noexcept
+    Chunk(Core& made_on, CUmemGenericAllocationHandle made, std::uint64_t bytes) noexcept
         : core(&made_on), handle(made), size(bytes)
     {
+        core->tally.add(size);
     }
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
     ~Chunk()
     {
+        core->tally.remove(size);
         const Driver& driver = *core->driver;
         if (auto released = driver.call("cuMemRelease", driver.cuMemRelease, handle); !released)
             log().warn("cannot free {} bytes of memory for captures: {}", size, released.error().message);
     }
 
-    const Core* core;
+    Core* core;
     CUmemGenericAllocationHandle handle;
     std::uint64_t size;
 };

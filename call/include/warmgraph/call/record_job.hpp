@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "warmgraph/backends/memory_tally.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/base/phases.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
@@ -26,6 +27,7 @@ struct FirstCall {
     std::optional<store::Miss> miss{};  ///< the miss, until its end is known
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
+    std::uint64_t recording_bytes = 0; ///< as in Report
 };
 
 [[nodiscard]] inline FirstCall new_first_call()
@@ -40,6 +42,8 @@ struct RecordJob {
     Frame frame;
     std::vector<std::string> environment{}; ///< values, at the call, of the environment variables that the Spec names
     std::shared_ptr<RecordingSession> session;
+    /// Counts the recording's device memory. It pauses while the answer runs, and until the job is completed.
+    std::unique_ptr<backends::MemoryTally::Watch> memory{};
     std::vector<std::shared_ptr<backends::Module>> launched{}; ///< program modules that the call launched
     std::unique_ptr<FileLock> lock{};                          ///< lock of the entry that is recorded
     std::optional<LoadedVariant> verified{};                   ///< the entry that is compared with the answer

@@ -31,6 +31,7 @@ struct Recording {
     /// The verified executable. If the graph uses registered modules: the same graph, restored again with those
     /// modules.
     std::unique_ptr<replay::Executable> executable;
+    std::uint64_t device_bytes = 0; ///< the most device memory that the recording held; the caller sets it
     double run_ms = 0; ///< time of the fastest run of the captured graph on a warm device; 0: not known
 };
 

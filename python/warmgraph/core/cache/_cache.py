@@ -45,6 +45,7 @@ class Report:
     entry: str
     first_call_ms: float
     phases: tuple[tuple[str, float], ...]
+    recording_bytes: int = 0  #: the most device memory that the recording held at one time; 0: nothing was recorded
 
 
 _COUNTED = ("entries", "compiled", "tuned", "profiles")
@@ -472,7 +473,7 @@ def report_of(function: int) -> Report:
                   for i in range(lib.wg_report_phase_count(handle))]
         return Report(lib.wg_report_function(handle).decode(), OUTCOMES.get(lib.wg_report_outcome(handle), "unknown"),
                       lib.wg_report_reason(handle).decode(), lib.wg_report_entry(handle).decode(),
-                      lib.wg_report_first_call_ms(handle), tuple(phases))
+                      lib.wg_report_first_call_ms(handle), tuple(phases), lib.wg_report_recording_bytes(handle))
     finally:
         lib.wg_report_destroy(handle)
 

@@ -335,6 +335,10 @@ class _FirstCapture:
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states]
 
+    def nbytes(self) -> int:
+        """The device memory that it takes beside the program's."""
+        return sum(one.nbytes for one in self.outputs)
+
     def close(self) -> None:
         self._copied.close()
 

@@ -118,6 +118,10 @@ class _Captures:
         self._halves["backward"] = recording.captured(_over(recording, backward), False)
         outputs.clear()
 
+    def nbytes(self) -> int:
+        """The device memory that the captures take."""
+        return sum(one.nbytes for one in self._halves.values())
+
     def half(self, half: str) -> _capture.Capture:
         return self._halves[half]
 
@@ -357,7 +361,10 @@ class PairRecording(Recording):
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
         with self.naming_operators(self._first.half(half)):
-            return pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+            entry = pool.make_function(full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        tensors = [*self._memory.all(), *self._own_saved, *self._own]
+        entry.recording_bytes = self._start.nbytes() + self._first.nbytes() + self._second.nbytes() + sum(one.nbytes for one in tensors)
+        return entry
 
 
 class _GradientJudge:
@@ -398,6 +405,10 @@ class _ShadowCaptures:
         except BaseException:
             self._shadows.close()
             raise
+
+    def nbytes(self) -> int:
+        """The device memory that it takes."""
+        return self.captures.nbytes() + self._shadows.nbytes
 
     def close(self) -> None:
         self.captures.close()

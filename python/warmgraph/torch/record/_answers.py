@@ -81,6 +81,11 @@ class Start:
         """Copies the memory as it is after the answer."""
         self._left = {key: _copy_of(self._regions[key].storage) for key in self._copies}
 
+    def nbytes(self) -> int:
+        """The device memory that the copies take."""
+        copies = (*self._copies.values(), *self._left.values())
+        return sum(int(one.nbytes()) for one in copies if one.device.type == _tensors.DEVICE_TYPE)
+
     @contextlib.contextmanager
     def there(self) -> Iterator[None]:
         """Inside the block the memory has its contents from before the answer. At the end of the block, its contents after the answer are
@@ -147,6 +152,10 @@ class AnswerJudge:
         self._runs, self._is_same_at_once = 0, True
         self._apart = list(given)  # results that no run has reproduced
         self._outcomes: list[list[torch.Tensor]] = [[] for _ in given]  # for each of these results, its distinct values in the runs
+
+    def nbytes(self) -> int:
+        """The memory that the runs' results take."""
+        return sum(one.nbytes for outcomes in self._outcomes for one in outcomes)
 
     def after_run(self) -> None:
         """Call this after each run, with the results in the graph's memory."""

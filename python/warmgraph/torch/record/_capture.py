@@ -32,7 +32,8 @@ _abandoned: list[Any] = []  # the graphs of broken captures, which are kept beca
 class Capture:
     """A finished capture. `scratch`: (name, pointer, bytes) of the memory in the capture's pool. `free`: (pointer, bytes) of memory that
     was free in the allocator all the time. `words`: pointers of the generator's seed and offset, if random numbers are drawn.
-    `segments`: {pointer: end} of the allocator's memory at the end, or None. `trail`: the operators of the capture, if they were noted."""
+    `segments`: {pointer: end} of the allocator's memory at the end, or None. `trail`: the operators of the capture, if they were noted.
+    `nbytes`: the device memory that the pool takes."""
 
     graph: Any
     pool: Any
@@ -43,6 +44,7 @@ class Capture:
     segments: dict[int, int] | None = None
     keep: Any = None
     trail: Any = None
+    nbytes: int = 0
 
     def free_blocks(self) -> list[tuple[int, int]]:
         """The memory (pointer, bytes) that belonged to nobody during the capture: it was always free, or was allocated later, e.g. for the
@@ -110,7 +112,8 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool, never_r
     segments = _segments(_snapshot())
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize(device)
-    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words), segments)
+    nbytes = _pool_memory.nbytes_of(pool, [size for _, _, size in scratch], never_runs)
+    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words), segments, nbytes=nbytes)
 
 
 def free_now() -> dict[int, int]:

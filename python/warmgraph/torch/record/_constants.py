@@ -71,6 +71,12 @@ class ConstantTracker:
             elif not follows:
                 self._forget([one])
 
+    def is_constant(self, result: Any) -> bool:
+        """Whether a result consists of constant tensors and plain values alone."""
+        if isinstance(result, (list, tuple)):
+            return all(map(self.is_constant, result))
+        return self._has(result) if isinstance(result, torch.Tensor) else _is_plain(result)
+
     def _has(self, tensor: torch.Tensor) -> bool:
         return _has_storage(tensor) and tensor.untyped_storage()._cdata in self._constant
 

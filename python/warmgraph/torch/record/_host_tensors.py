@@ -105,6 +105,10 @@ class Twins:
             flat.copy_(contents.reshape(-1).view(torch.uint8))
             return flat.view(contents.dtype).reshape(contents.size())
 
+    def nbytes(self) -> int:
+        """The device memory that the twins take."""
+        return sum(one.nbytes for one in self._twins.values())
+
     def run(self, run: _operators.Run) -> _operators.Run:
         """Runs operators with twins in place of host tensors that they copy."""
         def with_twins(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

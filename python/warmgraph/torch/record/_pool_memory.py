@@ -17,6 +17,7 @@ from warmgraph.torch.replay import _launching
 _log = logging.getLogger("warmgraph")
 _allocators: list[Any] = []  # PyTorch's object with the library's functions; it lives as long as the process
 _refused: set[int] = set()  # devices that have no such pools
+_LEAST_PIECE, _LARGEST_PIECE, _MAPPINGS = 2 << 20, 256 << 20, 64  # as in backends/cuda/src/device/capture_pool.cpp
 
 
 def _address(function: Any) -> int:
@@ -28,6 +29,14 @@ def _allocator() -> Any:
         raw = library()
         _allocators.append(torch._C._cuda_customAllocator(_address(raw.wg_capture_pool_allocate), _address(raw.wg_capture_pool_release)))
     return _allocators[0]
+
+
+def nbytes_of(pool: Any, sizes: Sequence[int], never_runs: bool) -> int:
+    """The device memory behind a pool's segments. In a library's pool that never runs, a segment maps one piece of memory repeatedly."""
+    if not never_runs or getattr(pool, "allocator", None) is None:
+        return sum(sizes)
+    pieces = (min(max(size // _MAPPINGS, _LEAST_PIECE), _LARGEST_PIECE) for size in sizes)
+    return sum(min(size, 1 << piece.bit_length() - 1) for size, piece in zip(sizes, pieces))
 
 
 @contextlib.contextmanager

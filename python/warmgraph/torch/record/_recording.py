@@ -13,7 +13,8 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import _answers, _call_sites, _capture, _constants, _copies, _host_numbers, _host_tensors, _operator_trail, _operators, _stray_work
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _constants, _copies, _host_numbers, _host_tensors,
+                                    _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -93,6 +94,8 @@ class Recording:
         self._has_asked = False  # whether a capture asked if its stream is capturing
         self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
+        self._namespaces = _cached_results.Namespaces()  # of the answer
+        self._cached: _cached_results.CachedResults | None = None  # made after the answer, if the function's operators are shown
 
     def answer(self) -> Any:
         """The call's own result, computed on the caller's memory. No internal error may occur here."""
@@ -108,7 +111,7 @@ class Recording:
         self._host_state = torch.get_rng_state()
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
-        shown = _host_tensors.shown(_operators.shown_to(self._start.shown, self._copies.shown, run=self._numbers))
+        shown = _host_tensors.shown(_operators.shown_to(self._start.shown, self._copies.shown, self._namespaces, run=self._numbers))
         with shown if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
@@ -181,9 +184,13 @@ class Recording:
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
         """Handles a function that behaves differently when its stream captures: captures it again, and lets it believe that its stream does
-        not capture, as in the answer. The new capture is compared with the answer as before."""
+        not capture, as in the answer. The new capture is compared with the answer as before. A capture that computed a cached function's result
+        is repeated with the kept result if computing it was wrong."""
         try:
             return adopt()
+        except _cached_results.UsedAsKept as kept:
+            _log.info("'%s' is captured again: %s", self._wrapped._name(), kept)
+            return self.as_answered_too(adopt)
         except _answers.CaptureDiffers as differs:
             if not self._has_asked:
                 raise
@@ -302,6 +309,9 @@ class Recording:
         pool = pool_of(self._wrapped._where())
         with self.naming_operators(first.capture):
             entry = pool.make_function(given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+        held = first.nbytes() + (0 if isinstance(second, str) else second.nbytes())
+        held += self._twins.nbytes() if self._twins is not None else 0
+        entry.recording_bytes = self._start.nbytes() + held + (judge.nbytes() if judge is not None else 0)
         return entry, metadata, _bound_call.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- Capturing
@@ -339,7 +349,8 @@ class Recording:
             run = _constants.ConstantTracker(self._start.reads, trail.enqueued, trail)
         if self._host_draws:
             run = self._numbers_in_capture = _host_numbers.HostNumbers(run, notes_uses=True)
-        mode = _operators.shown_to(trail.shown, *_capture.watch(device), *shows, run=run)
+        cached = [self._cached.shown] if self._cached is not None else []
+        mode = _operators.shown_to(trail.shown, *_capture.watch(device), *cached, *shows, run=run)
         return _host_tensors.shown(mode) if self._is_shown else mode
 
     @_call_sites.outermost
@@ -375,6 +386,8 @@ class Recording:
         try:
             yield
         except errors.Error as error:
+            if self._cached is not None:
+                self._cached.explain(error)
             _operator_trail.name_operator(error, capture.trail, _capture.node_positions, self._roots())
             raise
 
@@ -383,16 +396,23 @@ class Recording:
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         # Not for compiled code, because it guards on the function that `asked` replaces.
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
-        with elsewhere, _capture.uncached_autocast(), _capture.host_random(self._host_draws) as drawn, asking as asks:
+        if self._is_shown and self._cached is None:
+            self._cached = _cached_results.CachedResults(self._call.device, self._namespaces)
+        again = self._cached.computed_again() if self._cached is not None else contextlib.nullcontext()
+        with elsewhere, _capture.uncached_autocast(), _capture.host_random(self._host_draws) as drawn, asking as asks, again:
             try:
                 captured = _capture.captured(self._call.device, lambda: self._watched(work), draws, never_runs)
             except Exception as error:
                 self._expect_unread([], error)
+                if self._cached is not None and self._cached.has_failed:
+                    raise _cached_results.UsedAsKept(self._cached.text()) from error
                 raise
             finally:
                 self._has_asked = self._has_asked or bool(asks)
         try:
             self._expect_unread(drawn)
+            if self._cached is not None:
+                self._cached.expect_right()
         except errors.NotRecordable:
             captured.close()
             raise
@@ -438,6 +458,10 @@ class FirstCapture:
         self.pointers += [one.pointer for one in call.states] + self.capture.words
         self.is_given_away = False  # whether another object replays this capture and must close it
 
+    def nbytes(self) -> int:
+        """The device memory that it takes."""
+        return self.capture.nbytes + sum(one.nbytes for one in self.outputs)
+
     def close(self) -> None:
         if not self.is_given_away:
             self.capture.close()
@@ -477,6 +501,10 @@ class SecondCapture:
         where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}
         self.pointers = [where[one.name] for one in call.inputs] + self._shadows.pointers[len(pointers):]
         self.pointers += [where[one.name] for one in call.states] + self.capture.words
+
+    def nbytes(self) -> int:
+        """The device memory that it takes."""
+        return self.capture.nbytes + self._shadows.nbytes
 
     def close(self) -> None:
         capture = getattr(self, "capture", None)

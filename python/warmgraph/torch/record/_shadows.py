@@ -152,6 +152,11 @@ class Shadows:
         access = _Access(_Location(_ON_DEVICE, self._device), _READ_WRITE)
         _call("cuMemSetAccess", ctypes.c_uint64(start), ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
 
+    @property
+    def nbytes(self) -> int:
+        """The device memory that the shadows take."""
+        return sum(self._chunks)
+
     def close(self) -> None:
         """Frees the addresses, which must no longer be used."""
         self.storages.clear()

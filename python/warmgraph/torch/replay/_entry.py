@@ -253,6 +253,7 @@ class Entry(Handle):
     """A function that replays an entry. It is destroyed when the device is next idle."""
 
     _what = "function"
+    recording_bytes = 0  # the device memory that the recording held beside the library's
 
     def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[CapturedGraph, CapturedGraph | str] | None,
                  destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
@@ -321,7 +322,9 @@ class Entry(Handle):
         self.expect_ok(self.enqueue(self.handle, ctypes.c_void_p(stream), ctypes.byref(given), self._count, self._raw_outcome))
 
     def report(self) -> Report:
-        return report_of(self.pointer)
+        found = report_of(self.pointer)
+        beside = self.recording_bytes if found.outcome == "recorded" else 0
+        return dataclasses.replace(found, recording_bytes=found.recording_bytes + beside)
 
     def misses(self) -> str:
         return library().text("wg_function_misses", self.pointer)

@@ -23,6 +23,7 @@ public:
 
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size) override;
     void release(const MemoryRef& memory) noexcept override { m_memory.release(memory); }
+    [[nodiscard]] MemoryTally& tally() noexcept override { return m_memory.tally(); }
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override;
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;

@@ -21,6 +21,7 @@ Result<MemoryRef> FakeMemory::allocate(std::uint64_t size)
                     m_state.options.memory);
     }
     m_used += size;
+    m_tally.add(size);
     return insert(size, Bytes(size, std::byte{0xcd}));
 }
 
@@ -36,7 +37,10 @@ void FakeMemory::release(const MemoryRef& memory) noexcept
     const std::scoped_lock lock(m_mutex);
     const auto found = m_allocations.find(memory.address.base);
     if (found == m_allocations.end()) return;
-    if (found->second.bytes) m_used -= found->second.size;
+    if (found->second.bytes) {
+        m_used -= found->second.size;
+        m_tally.remove(found->second.size);
+    }
     m_allocations.erase(found);
 }
 

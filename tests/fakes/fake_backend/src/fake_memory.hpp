@@ -6,6 +6,7 @@
 
 #include "fake_state.hpp"
 #include "warmgraph/backends/address.hpp"
+#include "warmgraph/backends/memory_tally.hpp"
 
 namespace warmgraph::backends {
 
@@ -14,6 +15,7 @@ class FakeMemory {
 public:
     explicit FakeMemory(FakeState& state) noexcept : m_state(state) {}
 
+    [[nodiscard]] MemoryTally& tally() noexcept { return m_tally; }
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
     void release(const MemoryRef& memory) noexcept;
@@ -39,6 +41,7 @@ private:
     mutable std::mutex m_mutex;
     std::map<std::uint64_t, Allocation> m_allocations;
     std::uint64_t m_used = 0;
+    MemoryTally m_tally;
 };
 
 } // namespace warmgraph::backends

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/backends/memory_tally.hpp"
 #include "warmgraph/backends/raw_graph.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/sha256.hpp"
@@ -200,6 +201,8 @@ public:
     [[nodiscard]] virtual Result<MemoryRef> allocate(
         std::uint64_t size) = 0; ///< errors: out_of_memory; invalid_argument for size 0
     virtual void release(const MemoryRef& memory) noexcept = 0;
+    /// Counts the memory from allocate(), and the memory behind shadows and decoys. The default counts nothing.
+    [[nodiscard]] virtual MemoryTally& tally() noexcept { return m_tally; }
     /// Allocates page-locked host memory. upload() and download() work on it. Free it with release().
     [[nodiscard]] virtual Result<MemoryRef> allocate_host(std::uint64_t size)
     {
@@ -281,6 +284,7 @@ public:
     [[nodiscard]] virtual DeviceRecording& recording();
 
 private:
+    MemoryTally m_tally;
     std::once_flag m_bulk_made, m_recording_made;
     std::unique_ptr<BulkMemory> m_bulk; ///< made at the first call of bulk()
     std::unique_ptr<DeviceRecording> m_recording;
