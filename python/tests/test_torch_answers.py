@@ -201,15 +201,12 @@ def test_a_function_that_builds_its_mask_only_in_a_capture_is_recorded():
 
 
 def test_a_function_that_chooses_other_operators_in_a_capture_is_captured_as_it_answered() -> None:
-    runs: list[bool] = []
-
     def work(x: Any) -> Any:
-        runs.append(is_captured())
         return x * 2.0001 if torch.cuda.is_current_stream_capturing() else x * 2
 
     cached = wrap(work)
     assert torch.equal(cached(X), X * 2) and not refusal(cached)
-    assert agreement() == "bitwise" and runs == [False, True, True, True], "the first capture, and two that were hidden"
+    assert agreement() == "bitwise" and len(host.captures) == 3, "the first capture, and two that were hidden"
 
 
 def test_where_the_hidden_capture_fails_the_results_decide() -> None:

@@ -273,7 +273,7 @@ TEST_F(StaleAdoption, WhatAKernelReadsOrWritesIsRefused)
             captured->graph.nodes.push_back(
                 {is_written ? kernel("add", {address, result}, 8) : kernel("add", {result, address}, 8), {1}});
         }
-        // What is read is scratch that nothing wrote before.
+        // The kernel that reads gets scratch that nothing wrote before.
         expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                        is_written ? HasSubstr("is the address of live memory") : HasSubstr("reads this memory"));
         for (RawCapture* captured : {first.get(), second.get()}) captured->graph.nodes.pop_back();

@@ -169,6 +169,7 @@ class Recording:
     @contextlib.contextmanager
     def twins(self) -> Iterator[None]:
         """Inside the block, captures copy from twins of the answer's host tensors."""
+        twins: _host_tensors.Twins | None
         self._twins = twins = _host_tensors.Twins(self._copies, self._call.device)
         try:
             yield
