@@ -95,6 +95,28 @@ def test_contents_that_differ_from_call_to_call_are_refused() -> None:
         captured(lambda: torch.tensor([1.0], device=DEVICE), answered(lambda: torch.tensor([1], device=DEVICE)))
 
 
+def test_a_first_capture_may_copy_small_host_tensors_that_the_answer_did_not_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[Any] = []
+    monkeypatch.setattr(_host_tensors, "_bytes_of", lambda contents: filled.append(contents.tolist()) or contents.reshape(-1).view(torch.uint8).to("meta"))
+    twins = _host_tensors.Twins(_host_tensors.HostCopies(), DEVICE)
+
+    def copied(number: Any) -> Any:
+        with _host_tensors.shown(_operators.shown_to(run=twins.run(_operators.as_it_is))):
+            return torch.tensor(number, device=DEVICE)
+
+    twins.takes_spares = True
+    assert [(one.size(), one.dtype) for one in (copied(-1e9), copied([1, 2]), copied(-1e9))] == [((), torch.float32), ((2,), torch.int64), ((), torch.float32)]
+    assert not filled, "nothing is copied while a capture is under way"
+    twins.fill()
+    assert filled == [-1e9, [1, 2]]
+    with pytest.raises(errors.NotRecordable, match="differ from call to call"):
+        copied([0.0] * 129)  # larger than a spare
+    twins.takes_spares = False
+    copied([1, 2])
+    with pytest.raises(errors.NotRecordable, match="differ from call to call"):
+        copied([1, 3])
+
+
 def test_what_stays_on_the_host_or_on_the_device_is_left_alone() -> None:
     def work() -> None:
         torch.tensor([1]), x()[0], x() * torch.tensor(2.0), x().to(DEVICE), TABLE.to(torch.float16), x()[0, 1:], x().new_zeros(2)

@@ -20,7 +20,8 @@ from warmgraph.torch.record import _operators
 
 _LARGEST = 4 << 20  # bytes of the largest host tensor that gets a twin
 _MOST = 32 << 20  # bytes of all twins of a function
-_ALIGNMENT = 512  # of the twins, as in PyTorch's allocator
+_ALIGNMENT = 512  # of the twins, as in PyTorch's allocator; also the size of a spare
+_SPARES = 16
 # Operators that copy all their host tensors to the device of the other tensors, or to `device`.
 _COPYING = {"aten::_to_copy", "aten::copy_", "aten::index", "aten::_unsafe_index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_",
             "aten::_unsafe_index_put"}
@@ -80,30 +81,50 @@ class _Range:
         self.__cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 3}
 
 
+def _bytes_of(contents: torch.Tensor) -> torch.Tensor:
+    return contents.reshape(-1).view(torch.uint8)
+
+
+def _as(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return flat.view(like.dtype).reshape(like.size())
+
+
 class Twins:
-    """Device tensors with the contents of the noted host tensors. Each lies in an allocation of its own: the library keeps whole allocations."""
+    """Device tensors with the contents of the noted host tensors. Each lies in an allocation of its own: the library keeps whole allocations. A function
+    may choose other operators in a capture, and copy small host tensors that the answer did not copy: in the first capture these get spare
+    memory, which is filled when the capture has ended."""
 
     def __init__(self, copies: HostCopies, device: torch.device) -> None:
+        self._device = device
         self._twins: dict[tuple[Any, ...], torch.Tensor] = {}
         self._pointers: list[int] = []
+        self._unfilled: list[tuple[torch.Tensor, torch.Tensor]] = []  # (memory, contents)
+        self.takes_spares = False  # whether the present capture may use spare memory
         with torch.no_grad():
             for key, contents in copies.contents.items():
-                self._twins[key] = self._made(contents, device)
+                flat = self._allocated(contents.numel() * contents.element_size())
+                self._twins[key] = _as(flat, contents)
+                flat.copy_(_bytes_of(contents))
+            self._spares = [self._allocated(_ALIGNMENT) for _ in range(_SPARES)]
 
-    def _made(self, contents: torch.Tensor, device: torch.device) -> torch.Tensor:
-        if device.type != "cuda":  # a device of tests
-            return contents.to(_tensors.DEVICE_TYPE)
-        nbytes = contents.numel() * contents.element_size()
-        pointer = ctypes.c_uint64()
-        with torch.cuda.device(device):
-            status = _libraries.driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t((nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT))
+    def _allocated(self, nbytes: int) -> torch.Tensor:
+        if self._device.type != "cuda":  # a device of tests
+            return torch.empty(nbytes, dtype=torch.uint8, device=_tensors.DEVICE_TYPE)
+        pointer, whole = ctypes.c_uint64(), ctypes.c_size_t((nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT)
+        with torch.cuda.device(self._device):
+            status = _libraries.driver().cuMemAlloc_v2(ctypes.byref(pointer), whole)
             if status != 0:
                 raise errors.OutOfMemory(f"cuMemAlloc gave {status} for a host tensor's {nbytes} bytes on the device")
             self._pointers.append(pointer.value)
-            _libraries.driver().cuMemsetD8_v2(pointer, ctypes.c_ubyte(0), ctypes.c_size_t((nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT))
-            flat = torch.as_tensor(_Range(pointer.value, nbytes), device=device)
-            flat.copy_(contents.reshape(-1).view(torch.uint8))
-            return flat.view(contents.dtype).reshape(contents.size())
+            _libraries.driver().cuMemsetD8_v2(pointer, ctypes.c_ubyte(0), whole)
+            return torch.as_tensor(_Range(pointer.value, nbytes), device=self._device)
+
+    def fill(self) -> None:
+        """Fills the spare memory that a capture took. Call this when the capture has ended."""
+        unfilled, self._unfilled = self._unfilled, []
+        with torch.no_grad():
+            for flat, contents in unfilled:
+                flat.copy_(_bytes_of(contents))
 
     def nbytes(self) -> int:
         """The device memory that the twins take."""
@@ -125,15 +146,24 @@ class Twins:
             return type(value)(self._replaced(one) for one in value)
         if not _is_on_host(value) or value.numel() * value.element_size() > _LARGEST:
             return value
-        twin = self._twins.get(_key_of(value))
-        if twin is None:
-            raise errors.NotRecordable(f"it copies a tensor from the host to the device, and its contents ({_tensors.described(value)}) differ from "
+        key = _key_of(value)
+        twin = self._twins.get(key)
+        return twin if twin is not None else self._from_spare(key, _dense(value).clone())
+
+    def _from_spare(self, key: tuple[Any, ...], contents: torch.Tensor) -> torch.Tensor:
+        nbytes = contents.numel() * contents.element_size()
+        if not self.takes_spares or not self._spares or nbytes > _ALIGNMENT:
+            raise errors.NotRecordable(f"it copies a tensor from the host to the device, and its contents ({_tensors.described(contents)}) differ from "
                                        "call to call: pass it as an argument on the device")
-        return twin
+        flat = self._spares.pop()[:nbytes]
+        self._unfilled.append((flat, contents))
+        self._twins[key] = _as(flat, contents)
+        return self._twins[key]
 
     def close(self) -> None:
         """Frees the twins. No graph may read them any more."""
         self._twins.clear()
+        self._spares.clear()
         pointers, self._pointers = self._pointers, []
         for pointer in pointers:
             _libraries.driver().cuMemFree_v2(ctypes.c_uint64(pointer))

@@ -343,7 +343,10 @@ class Recording:
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
         device = self._call.device
-        innermost = self._twins.run(_capture.cleared) if self._twins is not None else _capture.cleared
+        innermost: _operators.Run = _capture.cleared
+        if self._twins is not None:
+            self._twins.takes_spares = is_whole  # not in the second capture, whose host tensors must be those of the first
+            innermost = self._twins.run(innermost)
         self._trail = trail = _operator_trail.OperatorTrail(_constants.enqueued_in(device), innermost, is_whole=is_whole)
         run: _operators.Run = trail.around
         if self._is_shown:
@@ -370,6 +373,8 @@ class Recording:
             if explained is error:
                 raise
             raise explained from error
+        if self._twins is not None:
+            self._twins.fill()
         if self._trail is not None:
             found.trail, self._trail.graph = self._trail, found.native
         return found
