@@ -130,10 +130,6 @@ class CaptureDiffers(errors.NotRecordable):
     """The function behaves differently under capture."""
 
 
-class OtherOperators(CaptureDiffers):
-    """The function chose other operators because its stream captures. Nothing was run yet."""
-
-
 class ResultPair(NamedTuple):
     """A result. `answer`: the tensor that the function returned; `found`: the tensor that each run of the graph writes."""
 

@@ -90,7 +90,8 @@ class Recording:
         self._host_draws: Sequence[_host_draws.HostDraw] = ()  # draws that a replay repeats
         self._copies = _host_tensors.HostCopies()  # the host tensors that the answer copies to the device
         self._twins: _host_tensors.Twins | None = None
-        self._is_hiding_tried = False  # whether a capture was compared with the answer's operators
+        self._asked_in_answer = False  # whether the function asked if its stream is capturing
+        self._is_hiding_tried = False  # whether a capture was hidden from the function
         self._has_asked = False  # whether a capture asked if its stream is capturing
         self._captured_call: tuple[Any, dict[str, Any]] = (call.owner, call.arguments)  # the (object, arguments) of the newest capture
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
@@ -112,8 +113,12 @@ class Recording:
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
         shown = _host_tensors.shown(_operators.shown_to(self._start.shown, self._copies.shown, self._namespaces, run=self._numbers))
-        with shown if self._is_shown else contextlib.nullcontext():
-            return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+        asking = _capture.asked("no") if self._is_shown else contextlib.nullcontext(list[str]())
+        with shown if self._is_shown else contextlib.nullcontext(), asking as asks:
+            try:
+                return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+            finally:
+                self._asked_in_answer = bool(asks)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
         """Raises Differs if a capture wrote tensors that the answer did not write. `versions`: the tensors' versions before the capture."""
@@ -184,45 +189,45 @@ class Recording:
                 twins.close()
 
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
-        """Handles a function that behaves differently when its stream captures: captures it again, and lets it believe that its stream does
-        not capture, as in the answer. The new capture is compared with the answer as before. A capture that computed a cached function's result
-        is repeated with the kept result if computing it was wrong."""
+        """Handles a function that behaves differently when its stream captures: captures it so that it believes that its stream does not
+        capture, as in the answer. The capture is compared with the answer as before. If the function asked during the answer, this is tried
+        first, unless the answer read numbers from the device, which a capture cannot do. A capture that computed a cached function's result is
+        repeated with the kept result if computing it was wrong."""
+        if self._asked_in_answer and not self._is_hiding_tried and not self._start.reads.values:
+            try:
+                return self._hidden(adopt)
+            except (CaptureWritten, RecordNextTime):
+                raise
+            except Exception as error:
+                _log.info("'%s' is captured again, now without hiding it: %s", self._wrapped._name(), error)
         try:
             return adopt()
         except _cached_results.UsedAsKept as kept:
             _log.info("'%s' is captured again: %s", self._wrapped._name(), kept)
             return self.as_answered_too(adopt)
         except _answers.CaptureDiffers as differs:
-            if not self._has_asked:
+            if not self._has_asked or self._is_hiding_tried:
                 raise
             _log.info("'%s' is captured again, with the capture hidden from it: %s", self._wrapped._name(), differs)
-            self._as_answered = "yes"
             try:
-                return adopt()
+                return self._hidden(adopt)
             except Exception as error:
                 _log.info("the second attempt to capture '%s' failed: %s", self._wrapped._name(), error)
-                if not isinstance(differs, _answers.OtherOperators):
-                    raise differs from None
-        self._as_answered = "no"  # its results decide
-        return adopt()
+                raise differs from None
 
-    def _expect_same_operators(self, first: FirstCapture) -> None:
-        """Raises OtherOperators, before anything runs, if the function chose other operators because its stream captures. Then the capture is
-        hidden from it, so that it does what the answer did. It is not hidden if the answer read numbers from the device, which a capture
-        cannot do."""
-        if self._is_hiding_tried or not self._has_asked or not self._is_shown or self._start.reads.values:
-            return
-        self._is_hiding_tried = True
-        difference = self._difference(first)
-        if difference:
-            raise _answers.OtherOperators(f"the function behaves differently under capture: {difference}")
+    def _hidden(self, adopt: Callable[[], _T]) -> _T:
+        """Calls `adopt`. The captures inside are hidden from the function."""
+        self._as_answered, self._is_hiding_tried = "yes", True
+        try:
+            return adopt()
+        finally:
+            self._as_answered = "no"
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.ResultDescription, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         call = self._call
         first = FirstCapture(self, described)
         try:
-            self._expect_same_operators(first)
             if self._function.captures is not None:
                 paired = self._paired(self._function.captures, given, metadata, text, first)
                 if paired is not None:
