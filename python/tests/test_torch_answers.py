@@ -614,3 +614,22 @@ def test_the_answer_of_a_recording_uses_the_weights_as_they_are_as_a_replay_does
         asked.append(refusal(cached))
     with in_autocast(), torch.no_grad():
         assert torch.equal(answer, net(X)) and asked == [""] and agreement() == "bitwise"
+
+
+@pytest.mark.parametrize("why, captures", [(errors.InvalidArgument("the second capture of 'work' has no scratch 'pool0' of 8 bytes"), 4),
+                                           (errors.NotRecordable("0x7f follows no region"), 4),
+                                           (errors.NotRecordable("place the two apart, or give a capture in which they moved by different distances"), 3),
+                                           (errors.InvalidArgument("something else"), 2)])
+def test_chance_alone_costs_captures_and_not_the_recording(monkeypatch: pytest.MonkeyPatch, why: errors.Error, captures: int) -> None:
+    left = [why]
+
+    class Unlucky(host.FakeEntry):
+        def __init__(self, *arguments: Any) -> None:
+            if left:
+                raise left.pop()
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(host._entry, "Entry", Unlucky)
+    cached = wrap(lambda x: x * 2)
+    assert torch.equal(cached(X), X * 2) and len(host.captures) == captures
+    assert bool(host.entries) == (captures > 2)

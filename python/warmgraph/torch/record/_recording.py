@@ -45,10 +45,13 @@ class Chance(enum.Enum):
 
     neighbours = "two ranges moved together"
     number = "a stale or small number looks like an address of live memory"
+    pool = "the captures' pools were given memory in different ways"
 
 
-def chance_of(refusal: errors.NotRecordable) -> Chance | None:
+def chance_of(refusal: errors.Error) -> Chance | None:
     text = str(refusal)
+    if isinstance(refusal, errors.InvalidArgument):
+        return Chance.pool if "has no scratch" in text else None
     if "follows no region" in text or "lies in no declared region" in text:
         return Chance.number
     return Chance.neighbours if "moved by different distances" in text else None
@@ -236,11 +239,11 @@ class Recording:
                 second = SecondCapture(self, described, first.outputs)
                 try:
                     return self._adopt(given, metadata, text, first, second)
-                except errors.NotRecordable as error:
+                except (errors.NotRecordable, errors.InvalidArgument) as error:
                     chance = chance_of(error)
                     if chance is None or tried == _MOST_TRIES:
                         raise
-                    if chance is Chance.number:
+                    if chance is not Chance.neighbours:
                         first.close()
                         first = FirstCapture(self, described)
                 finally:
