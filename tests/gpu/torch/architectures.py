@@ -1,6 +1,7 @@
 """A table that shows which models of timm, torchvision and transformers are recorded, and whether another process replays them right.
 
-usage: architectures.py [--suite NAME,...] [--only PATTERN,...] [--workers 12] [--json FILE] [--resume FILE] [--folder DIR] [--limit-s N] [--list]
+usage: architectures.py [--suite NAME,...] [--only PATTERN,...] [--workers 12] [--json FILE] [--resume FILE] [--folder DIR] [--limit-s N] [--every N]
+                        [--list]
        architectures.py --table FILE...        prints the table of earlier sweeps
        architectures.py --device cpu           makes and runs the models without a GPU and without warmgraph
        architectures.py --make-list            writes architectures.txt anew, on the CPU; with --resume architectures.txt, only adds to it
@@ -8,7 +9,7 @@ usage: architectures.py [--suite NAME,...] [--only PATTERN,...] [--workers 12] [
 warmgraph must be importable. The models are those of architectures.txt: suite, name, type, and for transformers a recipe. Patterns fit names
 or "suite/name". One process runs a model, records it and lets PyTorch capture it; another one replays it with policy require_hit. Each works
 through many models. A fault ends only its own process. --json gets a line for each finished model, --resume leaves out the models of such a
-file and prints its results too, and after --limit-s seconds no model starts. Exit status 1: a result was wrong, or a call failed that runs
+file and prints its results too, and after --limit-s seconds no model starts. --every 25 --workers 1 runs each 25th model alone on the device. Exit status 1: a result was wrong, or a call failed that runs
 without warmgraph.
 """
 from __future__ import annotations
@@ -711,6 +712,7 @@ def main():
     parser.add_argument("--resume")
     parser.add_argument("--folder")
     parser.add_argument("--limit-s", type=float)
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", nargs="+")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
@@ -738,6 +740,7 @@ def sweep(arguments):
     rows = [row for row in zoo.read_rows(LIST) if row.suite in (arguments.suite or [row.suite])]
     if arguments.only:
         rows = [row for row in rows if any(fnmatch.fnmatch(name, one) for one in arguments.only for name in (row.name, f"{row.suite}/{row.name}"))]
+    rows = rows[::arguments.every]
     if arguments.list:
         print("\n".join(f"{row.suite} {row.name} {row.type} {row.recipe}" for row in rows))
         return 0
