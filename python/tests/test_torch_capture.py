@@ -56,6 +56,12 @@ def test_memory_that_was_made_since_a_capture_was_nobodys_meanwhile(monkeypatch:
     assert in_mib(capture.free_blocks()) == [(8, 12), (20, 4), (128, 32)]
 
 
+def test_only_the_addresses_of_an_ordered_pool_show_the_order_of_its_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_capture, "_snapshot", lambda: [segment(64, 2, (0, 7)), segment(32, 20, (0, 7)), segment(96, 20, (0, 7))])
+    plain, ordered = (_capture.memory_of((0, 7), {}, is_ordered)[0] for is_ordered in (False, True))
+    assert [one[1] // MIB for one in plain] == [32, 96, 64] and [one[1] // MIB for one in ordered] == [32, 64, 96]
+
+
 def test_where_nobody_looked_nothing_counts_as_made_since(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_capture, "_snapshot", lambda: [segment(128, 32, active_allocated=(128, 32))])
     assert _capture.Capture(None, None, 1, [], [(4, 5)], []).free_blocks() == [(4, 5)]

@@ -106,7 +106,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool, never_r
         before = _free(snapshot)
         with _pool_memory.pool_for(device, snapshot, never_runs) as pool, allocated(device) as made:
             _capture_into(graph, pool.id, device, work)
-    scratch, free = memory_of(pool.id, before)
+    scratch, free = memory_of(pool.id, before, _pool_memory.is_ordered(pool))
     # This excludes memory that was allocated elsewhere during the capture and is free again: it was written, and the graph may read it.
     free = _outside({start: start + size for start, size in free}, made)
     segments = _segments(_snapshot())
@@ -140,12 +140,13 @@ def allocated(device: torch.device) -> Iterator[dict[int, int]]:
                 made[one["addr"]] = max(made.get(one["addr"], 0), one["addr"] + one["size"])
 
 
-def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
+def memory_of(pool: Any, before: dict[int, int], is_ordered: bool = False) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
     """Returns (scratch, free), as in Capture, for a capture into the pool with this id. before: the result of free_now() before the
-    capture."""
+    capture. is_ordered: the pool is one of _pool_memory."""
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
-    segments.sort(key=lambda one: one["address"])  # in the order of the requests (_pool_memory)
+    # The same work allocates the same sizes. Only the addresses of ordered pools show the order of the requests.
+    segments.sort(key=lambda one: (0 if is_ordered else -one["total_size"], one["address"]))
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
 

@@ -33,10 +33,15 @@ def _allocator() -> Any:
 
 def nbytes_of(pool: Any, sizes: Sequence[int], never_runs: bool) -> int:
     """The device memory behind a pool's segments. In a library's pool that never runs, a segment maps one piece of memory repeatedly."""
-    if not never_runs or getattr(pool, "allocator", None) is None:
+    if not never_runs or not is_ordered(pool):
         return sum(sizes)
     pieces = (min(max(size // _MAPPINGS, _LEAST_PIECE), _LARGEST_PIECE) for size in sizes)
     return sum(min(size, 1 << piece.bit_length() - 1) for size, piece in zip(sizes, pieces))
+
+
+def is_ordered(pool: Any) -> bool:
+    """Whether a pool's segments have addresses in the order of the requests."""
+    return getattr(pool, "allocator", None) is not None
 
 
 @contextlib.contextmanager
@@ -45,8 +50,8 @@ def pool_for(device: torch.device, snapshot: Sequence[dict[str, Any]], never_run
     runs, so its pool needs almost no memory."""
     index = device.index or 0
     # PyTorch's expandable segments are in order already, and exclude other allocators.
-    is_ordered = any(one.get("is_expandable") for one in snapshot)
-    if is_ordered or index in _refused or not hasattr(torch._C, "_cuda_customAllocator"):
+    is_expandable = any(one.get("is_expandable") for one in snapshot)
+    if is_expandable or index in _refused or not hasattr(torch._C, "_cuda_customAllocator"):
         yield torch.cuda.MemPool()
         return
     try:
