@@ -222,6 +222,20 @@ def test_where_the_hidden_capture_fails_the_results_decide() -> None:
     assert "operators that it chooses in a capture" in agreement()
 
 
+def test_captures_are_not_hidden_from_a_function_that_waits_for_the_device() -> None:
+    heard: list[str] = []
+
+    def work(x: Any) -> Any:
+        torch.cuda.is_current_stream_capturing() or x.nonzero()
+        return x * 2
+
+    cached, asked = wrap(work), host._capture.asked
+    with pytest.MonkeyPatch().context() as patched:
+        patched.setattr(host._capture, "asked", lambda as_answered: (heard.append(as_answered), asked(as_answered))[1])
+        cached(X)
+    assert heard == ["no", "no", "no"] and len(host.entries) == 1
+
+
 def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None, has_asked: bool = False) -> str:
     found = torch.zeros_like(answer)
     judge = _answers.AnswerJudge([_answers.ResultPair("result0", answer, found)], difference, has_asked)

@@ -44,6 +44,12 @@ _GROUPING = {"_grouped_mm", "grouped_mm_fallback"}
 _MASKS = (torch.bool, torch.uint8)
 
 
+def waits(text: str) -> bool:
+    """Whether the operator of a text (_operators.text_of) surely waits for the device."""
+    name = text.partition("(")[0].split(".")[1:2]
+    return any(one in _SHAPING or one in _READING for one in name)
+
+
 def is_of_capture(error: Exception) -> bool:
     """Whether PyTorch or CUDA raised the error because the stream captures."""
     return "captur" in str(error)

@@ -90,9 +90,9 @@ def _as(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 class Twins:
-    """Device tensors with the contents of the noted host tensors. Each lies in an allocation of its own: the library keeps whole allocations. A function
-    may choose other operators in a capture, and copy small host tensors that the answer did not copy: in the first capture these get spare
-    memory, which is filled when the capture has ended."""
+    """Device tensors with the contents of the noted host tensors. Each lies in an allocation of its own: the library keeps whole allocations. A
+    function may choose other operators in a capture, and copy small host tensors that the answer did not copy: in the first capture these get
+    spare memory, which is filled when the capture has ended."""
 
     def __init__(self, copies: HostCopies, device: torch.device) -> None:
         self._device = device
@@ -153,8 +153,8 @@ class Twins:
     def _from_spare(self, key: tuple[Any, ...], contents: torch.Tensor) -> torch.Tensor:
         nbytes = contents.numel() * contents.element_size()
         if not self.takes_spares or not self._spares or nbytes > _ALIGNMENT:
-            raise errors.NotRecordable(f"it copies a tensor from the host to the device, and its contents ({_tensors.described(contents)}) differ from "
-                                       "call to call: pass it as an argument on the device")
+            raise errors.NotRecordable(f"it copies a tensor from the host to the device, and its contents ({_tensors.described(contents)}) differ "
+                                       "from call to call: pass it as an argument on the device")
         flat = self._spares.pop()[:nbytes]
         self._unfilled.append((flat, contents))
         self._twins[key] = _as(flat, contents)
@@ -170,8 +170,8 @@ class Twins:
 
 
 class ShownConstructors(TorchFunctionMode):
-    """Makes a host tensor and copies it where PyTorch makes a tensor on the device from Python's numbers at once. Otherwise observers of operators would
-    see nothing."""
+    """Makes a host tensor and copies it where PyTorch makes a tensor on the device from Python's numbers at once. Otherwise observers of
+    operators would see nothing."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given, made = kwargs or {}, None
@@ -193,7 +193,8 @@ def _made_on_host(func: Any, args: Sequence[Any], given: dict[str, Any]) -> tupl
     named = {**dict(zip(("data", "dtype", "device"), rest)), **given}
     data = named.pop("data", None)
     device = torch.device(named.pop("device", None) or (like.device if like is not None else torch.get_default_device()))
-    if data is None or isinstance(data, torch.Tensor) or device.type != _tensors.DEVICE_TYPE or device.type == "cpu" or not named.keys() <= {"dtype", "requires_grad"}:
+    is_on_device = device.type == _tensors.DEVICE_TYPE != "cpu"
+    if data is None or isinstance(data, torch.Tensor) or not is_on_device or not named.keys() <= {"dtype", "requires_grad"}:
         return None
     dtype = named.get("dtype") or (like.dtype if like is not None else None)
     return torch.tensor(data, dtype=dtype, device="cpu"), device

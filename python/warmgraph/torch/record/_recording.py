@@ -13,7 +13,7 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _constants, _copies, _host_numbers, _host_tensors,
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _host_numbers, _host_tensors,
                                     _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
@@ -194,9 +194,9 @@ class Recording:
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
         """Handles a function that behaves differently when its stream captures: captures it so that it believes that its stream does not
         capture, as in the answer. The capture is compared with the answer as before. If the function asked during the answer, this is tried
-        first, unless the answer read numbers from the device, which a capture cannot do. A capture that computed a cached function's result is
+        first, unless the answer waited for the device, which a capture cannot do. A capture that computed a cached function's result is
         repeated with the kept result if computing it was wrong."""
-        if self._asked_in_answer and not self._is_hiding_tried and not self._start.reads.values:
+        if self._asked_in_answer and not self._is_hiding_tried and not any(map(_capture_advice.waits, self._start.asked.texts)):
             try:
                 return self._hidden(adopt)
             except (CaptureWritten, RecordNextTime):
