@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string_view>
 
 #include "warmgraph/backends/address.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
@@ -14,6 +15,11 @@ namespace warmgraph {
 inline constexpr std::size_t k_word = sizeof(std::uint64_t);
 // All device pointers are in this range: the first MiB is never mapped, and addresses have at most 57 bits.
 inline constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
+
+inline constexpr std::uint32_t k_small_number = 1U << 16U; ///< halves below this are more likely numbers than addresses
+/// The cure for a pointer to undeclared memory, in messages.
+inline constexpr std::string_view k_declare = "declare the memory (Spec) and ask Recorder::address for it, or use "
+                                              "Recorder::alloc (for an adopted graph: list it as scratch)";
 
 [[nodiscard]] inline bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }
 
