@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "device/physical_memory.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -22,18 +23,6 @@ constexpr std::uint64_t k_first_far = 1ULL << 44;
 /// Driver 580 on an H200 follows nearly all requests for a multiple of 32 MiB, and no others (measured).
 constexpr int k_most_wishes = 16;
 
-CUmemAllocationProp properties(const Core& core)
-{
-    CUmemAllocationProp wanted{};
-    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    wanted.location = {};
-    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    wanted.location.id = core.device;
-    return wanted;
-}
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
 } // namespace
 
 Result<std::shared_ptr<CapturePool>> CudaCapturePool::open(Core& core, PoolMemory memory)
@@ -41,7 +30,7 @@ Result<std::shared_ptr<CapturePool>> CudaCapturePool::open(Core& core, PoolMemor
     const CurrentContext context(core);
     const OutsideCapture outside(core);
     const Driver& driver = *core.driver;
-    const CUmemAllocationProp wanted = properties(core);
+    const CUmemAllocationProp wanted = device_memory(core);
     std::size_t unit = 0, left = 0, total = 0;
     auto asked = driver.call("cuMemGetAllocationGranularity", driver.cuMemGetAllocationGranularity, &unit, &wanted,
                              CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -88,7 +77,7 @@ CudaCapturePool::~CudaCapturePool()
 Result<void> CudaCapturePool::map(std::uint64_t start, std::uint64_t size, std::uint64_t piece, Parts& parts) const
 {
     const Driver& driver = *m_core.driver;
-    const CUmemAllocationProp wanted = properties(m_core);
+    const CUmemAllocationProp wanted = device_memory(m_core);
     std::uint64_t mapped = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
     if (size - mapped < piece) return {};
     CUmemGenericAllocationHandle handle = 0;
@@ -116,11 +105,7 @@ Result<void> CudaCapturePool::map(std::uint64_t start, std::uint64_t size, Parts
     const bool is_full = !mapped && is_shared && mapped.error().code == ErrorCode::out_of_memory;
     if (mapped || is_full) mapped = map(start, size, m_unit, parts);
     if (!mapped) return mapped;
-    CUmemAccessDesc access{};
-    access.location = properties(m_core).location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    const Driver& driver = *m_core.driver;
-    return driver.call("cuMemSetAccess", driver.cuMemSetAccess, CUdeviceptr{start}, size, &access, std::size_t{1});
+    return allow_access(m_core, start, size);
 }
 
 void CudaCapturePool::unmap(std::uint64_t start, const Parts& parts) const noexcept

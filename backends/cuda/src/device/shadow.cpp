@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "device/physical_memory.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -13,18 +14,6 @@ constexpr std::uint64_t k_largest_chunk = 256ULL << 20; ///< bytes
 constexpr std::uint64_t k_guards = 7;                   ///< different sizes of the guard, in granules
 constexpr std::uint64_t k_field_slot = 8ULL << 30;      ///< bytes: two values of an address's upper 32 bits
 constexpr std::uint64_t k_field_offsets = 1021;         ///< a prime, so that the offsets repeat late
-
-CUmemAllocationProp properties(const Core& core)
-{
-    CUmemAllocationProp wanted{};
-    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    wanted.location = {};
-    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    wanted.location.id = core.device;
-    return wanted;
-}
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 } // namespace
 
@@ -66,7 +55,7 @@ Result<std::uint64_t> Shadows::granularity()
 {
     if (m_granularity != 0) return m_granularity;
     const Driver& driver = *m_core.driver;
-    const CUmemAllocationProp wanted = properties(m_core);
+    const CUmemAllocationProp wanted = device_memory(m_core);
     std::size_t unit = 0;
     auto asked = driver.call("cuMemGetAllocationGranularity", driver.cuMemGetAllocationGranularity, &unit, &wanted,
                              CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -77,7 +66,7 @@ Result<std::uint64_t> Shadows::granularity()
 Result<std::shared_ptr<const Shadows::Chunk>> Shadows::make_chunk(std::uint64_t size)
 {
     const Driver& driver = *m_core.driver;
-    const CUmemAllocationProp wanted = properties(m_core);
+    const CUmemAllocationProp wanted = device_memory(m_core);
     CUmemGenericAllocationHandle handle = 0;
     auto made = driver.call("cuMemCreate", driver.cuMemCreate, &handle, size, &wanted, 0ULL);
     if (!made) return std::unexpected(made.error());
@@ -166,11 +155,7 @@ Result<void> Shadows::map(std::uint64_t start, Shadow& shadow, std::uint64_t siz
                                   std::size_t{0}, shadow.chunk->handle, 0ULL);
         if (!mapped) return mapped;
     }
-    CUmemAccessDesc access{};
-    access.location = properties(m_core).location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return driver.call("cuMemSetAccess", driver.cuMemSetAccess, CUdeviceptr{start}, shadow.mapped, &access,
-                       std::size_t{1});
+    return allow_access(m_core, start, shadow.mapped);
 }
 
 Result<void> Shadows::undo(std::uint64_t start, const Shadow& shadow)
