@@ -142,3 +142,26 @@ def test_large_tensors_get_no_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_host_tensors, "_MOST", 24)
     copies = answered(lambda: (TABLE.to(DEVICE), (TABLE + 1).to(DEVICE), TABLE.to(DEVICE)))
     assert len(copies.contents) == 1
+
+
+def test_a_recording_lets_only_its_first_capture_take_spares_and_fills_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch_on_the_host as host
+    from warmgraph.torch.record import _recording
+
+    noted: list[Any] = []
+
+    class Noted(_host_tensors.Twins):
+        def run(self, run: Any) -> Any:
+            noted.append(self.takes_spares)
+            return super().run(run)
+
+        def fill(self) -> None:
+            noted.append("filled")
+
+        def close(self) -> None:
+            noted.append("closed")
+
+    host.use(monkeypatch)
+    monkeypatch.setattr(_recording._host_tensors, "Twins", Noted)
+    host.wrap(lambda one: one * 2)(torch.ones(3))
+    assert noted == [True, "filled", False, "filled", "closed"]

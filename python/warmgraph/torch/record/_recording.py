@@ -194,8 +194,7 @@ class Recording:
     def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
         """Handles a function that behaves differently when its stream captures: captures it so that it believes that its stream does not
         capture, as in the answer. The capture is compared with the answer as before. If the function asked during the answer, this is tried
-        first, unless the answer waited for the device, which a capture cannot do. A capture that computed a cached function's result is
-        repeated with the kept result if computing it was wrong."""
+        first, unless the answer waited for the device, which a capture cannot do."""
         if self._asked_in_answer and not self._is_hiding_tried and not any(map(_capture_advice.waits, self._start.asked.texts)):
             try:
                 return self._hidden(adopt)
@@ -204,10 +203,7 @@ class Recording:
             except Exception as error:
                 _log.info("'%s' is captured again, now without hiding it: %s", self._wrapped._name(), error)
         try:
-            return adopt()
-        except _cached_results.UsedAsKept as kept:
-            _log.info("'%s' is captured again: %s", self._wrapped._name(), kept)
-            return self.as_answered_too(adopt)
+            return self._with_cached(adopt)
         except _answers.CaptureDiffers as differs:
             if not self._has_asked or self._is_hiding_tried:
                 raise
@@ -222,9 +218,17 @@ class Recording:
         """Calls `adopt`. The captures inside are hidden from the function."""
         self._as_answered, self._is_hiding_tried = "yes", True
         try:
-            return adopt()
+            return self._with_cached(adopt)
         finally:
             self._as_answered = "no"
+
+    def _with_cached(self, adopt: Callable[[], _T]) -> _T:
+        """Calls `adopt`. If a capture was wrong to compute a cached function's result, calls it again, and that capture uses the kept result."""
+        while True:
+            try:
+                return adopt()
+            except _cached_results.UsedAsKept as kept:
+                _log.info("'%s' is captured again: %s", self._wrapped._name(), kept)
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.ResultDescription, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
