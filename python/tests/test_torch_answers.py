@@ -222,18 +222,23 @@ def test_where_the_hidden_capture_fails_the_results_decide() -> None:
     assert "operators that it chooses in a capture" in agreement()
 
 
-def test_captures_are_not_hidden_from_a_function_that_waits_for_the_device() -> None:
+@pytest.mark.parametrize("waits, expected", [
+    (lambda x: x.nonzero(), ["no", "no", "no"]), (lambda x: x.sum().item(), ["no", "no", "no"]),
+    (lambda x: torch.arange(x.shape[0]).sum().item(), ["no", "yes", "yes"]),  # a capture gets this number from the answer
+    (lambda x: torch.ones_like(x).sum().item(), ["no", "yes", "yes"]),
+    (lambda x: (torch.arange(8.0) * x).sum().item(), ["no", "no", "no"])])
+def test_captures_are_not_hidden_from_a_function_that_waits_for_the_device(waits: Callable[[Any], Any], expected: list[str]) -> None:
     heard: list[str] = []
 
     def work(x: Any) -> Any:
-        torch.cuda.is_current_stream_capturing() or x.nonzero()
+        torch.cuda.is_current_stream_capturing() or waits(x)
         return x * 2
 
     cached, asked = wrap(work), host._capture.asked
     with pytest.MonkeyPatch().context() as patched:
         patched.setattr(host._capture, "asked", lambda as_answered: (heard.append(as_answered), asked(as_answered))[1])
         cached(X)
-    assert heard == ["no", "no", "no"] and len(host.entries) == 1
+    assert heard == expected and len(host.entries) == 1
 
 
 def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None, has_asked: bool = False) -> str:

@@ -388,7 +388,8 @@ def test_a_place_keeps_no_tensor_of_the_program_alive():
     assert gone == [True]
 
 
-@pytest.mark.parametrize("text, waits", [("aten.nonzero.default(bool[4])", True), ("aten._local_scalar_dense.default(int64[])", True),
+@pytest.mark.parametrize("text, waits", [("aten.nonzero.default(bool[4])", True), ("aten.equal.default(bool[4], bool[4])", True),
+                                         ("aten._local_scalar_dense.default(int64[])", False),
                                          ("aten.mul.Tensor(float32[8], 2)", False), ("flex_attention(float32[8])", False), ("", False)])
 def test_operators_that_surely_wait_are_known_by_their_texts(text: str, waits: bool) -> None:
     assert _capture_advice.waits(text) == waits

@@ -97,8 +97,6 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool, never_r
     graph is only read."""
     torch.cuda.synchronize(device)
     torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this capture's pool
-    if not never_runs:  # the capture before it has just collected
-        gc.collect()
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     with own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
@@ -213,7 +211,6 @@ def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, A
     """Returns (PyTorch's own graph of the work in this pool, on the current device; the work's result). The work does not run."""
     device = torch.device("cuda", torch.cuda.current_device())
     torch.cuda.synchronize(device)
-    gc.collect()
     results: list[Any] = []
     graph = torch.cuda.CUDAGraph()
     with uncached_autocast():

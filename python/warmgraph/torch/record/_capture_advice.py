@@ -35,7 +35,8 @@ _EXPERTS = ". A layer of experts in float32 chooses its rows by numbers in devic
            f"which can be captured ({_BFLOAT16})"
 _OF_EXPERTS = re.compile("moe|expert", re.IGNORECASE)
 
-_READING = {"_local_scalar_dense", "item", "equal", "is_nonzero", "allclose"}
+_READING_ONE = "_local_scalar_dense"
+_READING = {_READING_ONE, "item", "equal", "is_nonzero", "allclose"}
 _SHAPING = {"nonzero", "nonzero_numpy", "argwhere", "masked_select", "_unique", "_unique2", "unique_dim", "unique_consecutive",
             "unique_dim_consecutive", "bincount", "repeat_interleave"}
 _COPYING = {"_to_copy", "copy_", "copy", "to", "_copy_from", "clone"}
@@ -45,9 +46,10 @@ _MASKS = (torch.bool, torch.uint8)
 
 
 def waits(text: str) -> bool:
-    """Whether the operator of a text (_operators.text_of) surely waits for the device."""
+    """Whether the operator of a text (_operators.text_of) surely waits for the device in a capture. Reading one number does not, if the number
+    is constant (_constants.HostReads)."""
     name = text.partition("(")[0].split(".")[1:2]
-    return any(one in _SHAPING or one in _READING for one in name)
+    return any(one in _SHAPING or one in _READING and one != _READING_ONE for one in name)
 
 
 def is_of_capture(error: Exception) -> bool:

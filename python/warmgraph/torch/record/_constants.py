@@ -17,49 +17,20 @@ _READ = torch.ops.aten._local_scalar_dense.default  # the operator behind item()
 _LIKE = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 
 
-class HostReads:
-    """The numbers that the host read during the answer. The key is the number of operators before."""
+class Constants:
+    """The constant tensors among an operator's results: PyTorch's own operators computed them from constants only."""
 
-    def __init__(self, asked: _operators.OperatorTexts) -> None:
-        self.asked = asked  # the operators of the same answer
-        self.values: dict[int, Any] = {}
+    def __init__(self) -> None:
+        self._known: dict[int, StorageWeakRef] = {}  # by storage; a weak reference, so that the storage's number is not reused
 
-    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        number = len(self.asked.texts) - 1
-        result = func(*args, **kwargs)
-        if _is_read(func, args):
-            self.values[number] = result
-        return result
-
-
-class ConstantTracker:
-    """Runs the operators of a capture. When the host reads a number from a constant tensor, returns the number that the answer read. A
-    tensor is constant if PyTorch's own operators computed it from constants only. Other enqueued work (a Triton kernel, a library) may
-    write anywhere: after such work no tensor counts as constant."""
-
-    def __init__(self, reads: HostReads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
-        """enqueued: returns a value that changes when the capturing stream gets more work."""
-        self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
-        self._number, self._is_same = 0, reads.asked.is_whole  # _is_same: the capture requested the same operators as the answer so far
-        self._constant: dict[int, StorageWeakRef] = {}  # by storage; a weak reference, so that the storage's number is not reused
-
-    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        texts = self._reads.asked.texts
-        self._is_same = self._is_same and self._number < len(texts) and texts[self._number] == _operators.text_of(func, args, kwargs)
-        if self._enqueued() != self._last:
-            self._constant.clear()
-        number, self._number = self._number, self._number + 1
-        if self._is_same and number in self._reads.values and _is_read(func, args) and self._has(args[0]):
-            return self._reads.values[number]
-        result = self._run(func, args, kwargs)
-        self._note(func, args, kwargs, result)
-        self._last = self._enqueued()
-        return result
-
-    def _note(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def note(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        """Notes what an operator did, after it ran."""
         given = list(_operators.tensors_in([*args, *kwargs.values()]))
+        is_made = not given or _name(func) in _LIKE
+        if not is_made and not any(map(self._has, given)):
+            return  # its result is not constant, and it wrote no constant
         is_ours = getattr(func, "namespace", "") == "aten"
-        follows = is_ours and _follows_from_arguments(func, args, kwargs) and (_name(func) in _LIKE or all(map(self._has, given)))
+        follows = is_ours and _follows_from_arguments(func, args, kwargs) and (is_made or all(map(self._has, given)))
         if not is_ours:
             self._forget(given)  # the schema of a foreign operator may be wrong
         elif not follows:
@@ -67,23 +38,75 @@ class ConstantTracker:
         for one in _operators.tensors_in(result if isinstance(result, (list, tuple)) else [result]):
             if follows and _has_storage(one):
                 reference = StorageWeakRef(one.untyped_storage())
-                self._constant[reference.cdata] = reference
+                self._known[reference.cdata] = reference
             elif not follows:
                 self._forget([one])
 
-    def is_constant(self, result: Any) -> bool:
+    def has(self, result: Any) -> bool:
         """Whether a result consists of constant tensors and plain values alone."""
         if isinstance(result, (list, tuple)):
-            return all(map(self.is_constant, result))
+            return all(map(self.has, result))
         return self._has(result) if isinstance(result, torch.Tensor) else _is_plain(result)
 
+    def clear(self) -> None:
+        """Regards no tensor as constant."""
+        self._known.clear()
+
     def _has(self, tensor: torch.Tensor) -> bool:
-        return _has_storage(tensor) and tensor.untyped_storage()._cdata in self._constant
+        return bool(self._known) and _has_storage(tensor) and tensor.untyped_storage()._cdata in self._known
 
     def _forget(self, tensors: Iterator[torch.Tensor] | Sequence[torch.Tensor]) -> None:
         for one in tensors:
             if _has_storage(one):
-                self._constant.pop(one.untyped_storage()._cdata, None)
+                self._known.pop(one.untyped_storage()._cdata, None)
+
+
+class HostReads:
+    """The numbers that the host read during the answer. The key is the number of operators before."""
+
+    def __init__(self, asked: _operators.OperatorTexts) -> None:
+        self.asked = asked  # the operators of the same answer
+        self.values: dict[int, Any] = {}
+        self.varies = False  # whether a number was probably not constant, so that a capture cannot read it
+        self._constants = Constants()
+
+    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        number = len(self.asked.texts) - 1
+        result = func(*args, **kwargs)
+        try:
+            if _is_read(func, args):
+                self.values[number] = result
+                self.varies = self.varies or not self._constants.has(args[0])
+            else:
+                self._constants.note(func, args, kwargs, result)
+        except Exception:  # the answer must not fail
+            self.varies = True
+        return result
+
+
+class ConstantTracker:
+    """Runs the operators of a capture. When the host reads a number from a constant tensor, returns the number that the answer read. Enqueued
+    work other than PyTorch's own operators (a Triton kernel, a library) may write anywhere: after such work no tensor counts as constant."""
+
+    def __init__(self, reads: HostReads, enqueued: Callable[[], Any], run: _operators.Run = _operators.as_it_is) -> None:
+        """enqueued: returns a value that changes when the capturing stream gets more work."""
+        self._reads, self._run, self._enqueued, self._last = reads, run, enqueued, enqueued()
+        self._number, self._is_same = 0, reads.asked.is_whole  # _is_same: the capture requested the same operators as the answer so far
+        self._constants = Constants()
+        self.is_constant = self._constants.has
+
+    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        texts = self._reads.asked.texts
+        self._is_same = self._is_same and self._number < len(texts) and texts[self._number] == _operators.text_of(func, args, kwargs)
+        if self._enqueued() != self._last:
+            self._constants.clear()
+        number, self._number = self._number, self._number + 1
+        if self._is_same and number in self._reads.values and _is_read(func, args) and self._constants.has(args[0]):
+            return self._reads.values[number]
+        result = self._run(func, args, kwargs)
+        self._constants.note(func, args, kwargs, result)
+        self._last = self._enqueued()
+        return result
 
 
 def enqueued_in(device: torch.device) -> Callable[[], Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import gc
 import logging
 import threading
 from typing import Any, Callable, Iterator, Protocol, Sequence, TypeVar
@@ -195,7 +196,7 @@ class Recording:
         """Handles a function that behaves differently when its stream captures: captures it so that it believes that its stream does not
         capture, as in the answer. The capture is compared with the answer as before. If the function asked during the answer, this is tried
         first, unless the answer waited for the device, which a capture cannot do."""
-        if self._asked_in_answer and not self._is_hiding_tried and not any(map(_capture_advice.waits, self._start.asked.texts)):
+        if self._asked_in_answer and not self._is_hiding_tried and not self._has_waited():
             try:
                 return self._hidden(adopt)
             except (CaptureWritten, RecordNextTime):
@@ -213,6 +214,10 @@ class Recording:
             except Exception as error:
                 _log.info("the second attempt to capture '%s' failed: %s", self._wrapped._name(), error)
                 raise differs from None
+
+    def _has_waited(self) -> bool:
+        """Whether the answer waited for the device, as a capture cannot."""
+        return self._start.reads.varies or any(map(_capture_advice.waits, self._start.asked.texts))
 
     def _hidden(self, adopt: Callable[[], _T]) -> _T:
         """Calls `adopt`. The captures inside are hidden from the function."""
@@ -247,8 +252,10 @@ class Recording:
                     chance = chance_of(error)
                     if chance is None or tried == _MOST_TRIES:
                         raise
+                    _log.info("'%s' is captured again (%s): %s", self._wrapped._name(), chance.value, error)
                     if chance is not Chance.neighbours:
                         first.close()
+                        gc.collect()  # less live memory, so that fewer numbers look like addresses
                         first = FirstCapture(self, described)
                 finally:
                     second.close()
