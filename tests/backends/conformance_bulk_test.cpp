@@ -322,6 +322,61 @@ TEST_P(ConformanceBulk, RefusesWhatMakesNoSense)
     });
 }
 
+TEST_P(ConformanceBulk, RunsStepsInTheirOrderAndNamesTheFirstThatFoundADifference)
+{
+    using What = BulkStep::What;
+    const Bytes bytes = random.bytes(500);
+    const Address from = put(bytes, 1);
+    each([&](BulkMemory& bulk) {
+        const Address to = put(Bytes(500), 3);
+        std::vector<BulkStep> steps{{What::copy, {to, 500}, from, {}},
+                                    {What::expect_same, {to, 500}, from, {}},
+                                    {What::fill, {to + 10, 20}, {}, std::byte{9}},
+                                    {What::expect_filled, {to + 10, 20}, {}, std::byte{9}},
+                                    {What::fill, {to, 0}, {}, std::byte{1}},
+                                    {What::expect_filled, {to, 0}, {}, std::byte{1}}};
+        EXPECT_EQ(take(bulk.run(steps)), std::nullopt);
+        Bytes expected = bytes;
+        std::fill_n(expected.begin() + 10, 20, std::byte{9});
+        EXPECT_EQ(get(to, 500, 3), expected);
+        steps.push_back({What::fill, {to + 400, 1}, {}, ~expected[400]});
+        steps.push_back({What::expect_same, {to + 50, 450}, from + 50, {}});
+        steps.push_back({What::expect_filled, {to + 10, 21}, {}, std::byte{9}});
+        EXPECT_EQ(take(bulk.run(steps)), (BulkFinding{7, 350}));
+        EXPECT_EQ(take(bulk.run({})), std::nullopt);
+    });
+}
+
+TEST_P(ConformanceBulk, RunsManyStepsAtOnce)
+{
+    constexpr std::size_t k_count = 4000; // more than one launch's tallies
+    const Address memory = put(Bytes(k_count, std::byte{1}));
+    std::vector<BulkStep> steps;
+    std::vector<MemoryRef> all;
+    for (std::size_t i = 0; i < k_count; ++i) {
+        steps.push_back({BulkStep::What::expect_filled, {memory + i, 1}, {}, std::byte{1}});
+        all.push_back({memory + i, i % 7 == 0 ? 0U : 1U});
+    }
+    each([&](BulkMemory& bulk) {
+        EXPECT_EQ(take(bulk.run(steps)), std::nullopt);
+        ASSERT_TRUE(succeeded(bulk.fill({memory + 3999, 1}, std::byte{2})));
+        EXPECT_EQ(take(bulk.run(steps)), (BulkFinding{3999, 0}));
+        const auto found = take(bulk.fingerprints(all));
+        ASSERT_EQ(found.size(), k_count);
+        for (const std::size_t i : {0U, 1U, 7U, 2222U, 3998U, 3999U})
+            EXPECT_EQ(found[i], take(bulk.fingerprint(all[i])));
+        EXPECT_NE(found[3999], found[3998]);
+        ASSERT_TRUE(succeeded(bulk.fill({memory + 3999, 1}, std::byte{1})));
+    });
+}
+
+TEST_P(ConformanceBulk, RefusesStepsOnMemoryThatItWouldNotCopy)
+{
+    const Address memory = put(Bytes(10));
+    const BulkStep wrong{BulkStep::What::copy, {memory, 10}, Address{}, {}};
+    each([&](BulkMemory& bulk) { EXPECT_FALSE(bulk.run({&wrong, 1}).has_value()); });
+}
+
 TEST_P(ConformanceBulk, BreaksNoCaptureOfItsThread)
 {
     const Address x = allocate(all(1)), y = put(Bytes(100, std::byte{3}));

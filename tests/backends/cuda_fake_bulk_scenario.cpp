@@ -48,9 +48,20 @@ Result<void> work(BulkMemory& bulk, const MemoryRef& a, const MemoryRef& b)
         const std::array windows{AddressWindow{0x0101010101010100, 0x0101010101010101}};
         done = expect(bulk.words_in(b, windows, 9), found, "words_in");
     }
+    if (done) {
+        using What = BulkStep::What;
+        const std::array steps{BulkStep{What::copy, {a.address, 8}, b.address + 100, {}},
+                               BulkStep{What::fill, {b.address + 8, 8}, {}, std::byte{2}},
+                               BulkStep{What::expect_same, {a.address, 8}, b.address + 100, {}},
+                               BulkStep{What::expect_filled, b, {}, std::byte{1}}};
+        done = expect<std::optional<BulkFinding>>(bulk.run(steps), BulkFinding{3, 8}, "run");
+        if (done) done = bulk.fill(a, std::byte{1});
+    }
     const auto first = bulk.fingerprint({a.address, 500});
     if (done && !first) done = std::unexpected(first.error());
     if (done) done = expect(bulk.fingerprint({a.address + 1, 500}), *first, "fingerprint");
+    const std::array halves{MemoryRef{a.address, 500}, MemoryRef{a.address + 500, 500}};
+    if (done) done = expect(bulk.fingerprints(halves), std::vector{*first, *first}, "fingerprints");
     return done;
 }
 

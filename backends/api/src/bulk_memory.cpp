@@ -131,6 +131,38 @@ Result<std::optional<std::uint64_t>> BulkMemory::first_difference(const Address&
     return found;
 }
 
+Result<std::optional<BulkFinding>> BulkMemory::run(std::span<const BulkStep> steps)
+{
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const BulkStep& step = steps[i];
+        Result<void> done;
+        Result<std::optional<std::uint64_t>> found = std::nullopt;
+        switch (step.what) {
+        case BulkStep::What::copy: done = copy(step.memory.address, step.other, step.memory.size); break;
+        case BulkStep::What::fill: done = fill(step.memory, step.pattern); break;
+        case BulkStep::What::expect_same:
+            found = first_difference(step.memory.address, step.other, step.memory.size);
+            break;
+        case BulkStep::What::expect_filled: found = first_other(step.memory, step.pattern); break;
+        }
+        if (!done) return std::unexpected(done.error());
+        if (!found) return std::unexpected(found.error());
+        if (*found) return BulkFinding{i, **found};
+    }
+    return std::nullopt;
+}
+
+Result<std::vector<Fingerprint>> BulkMemory::fingerprints(std::span<const MemoryRef> memory)
+{
+    std::vector<Fingerprint> result;
+    for (const MemoryRef& one : memory) {
+        auto found = fingerprint(one);
+        if (!found) return std::unexpected(found.error());
+        result.push_back(*found);
+    }
+    return result;
+}
+
 Result<std::optional<std::uint64_t>> BulkMemory::first_other(const MemoryRef& memory, std::byte pattern)
 {
     std::optional<std::uint64_t> found;

@@ -160,7 +160,7 @@ Result<void> AdoptionSession::run_original(RestorationRequest& request)
 {
     const auto timer = m_phases.measure("original");
     ScratchContents scratch{m_device};
-    if (auto saved = scratch.save(m_first.scratch, m_frame.memory); !saved) return saved;
+    if (auto saved = scratch.save(m_pools, m_frame.memory); !saved) return saved;
     auto ran = run_original_within(scratch, request);
     auto put_back = scratch.put_back();
     if (auto written = m_trial->write_back(); !written && put_back) put_back = written;

@@ -25,6 +25,22 @@ constexpr std::uint64_t k_most_read_only = 64ULL << 20;
 constexpr std::uint64_t k_part_of_read_only = 20;
 constexpr std::size_t k_most_words = 1U << 16U; // most words that the driver is asked about; each takes about 0.3 us
 
+using Step = backends::BulkStep;
+
+Step copy_step(const Address& to, const Address& from, std::uint64_t size)
+{
+    return {Step::What::copy, {to, size}, from, {}};
+}
+
+Step canary_step(Step::What what, const MemoryRef& memory) { return {what, memory, {}, k_canary}; }
+
+/// Runs steps that expect nothing.
+Result<void> run_all(backends::BulkMemory& bulk, std::span<const Step> steps)
+{
+    auto done = bulk.run(steps);
+    return done ? Result<void>{} : std::unexpected(done.error());
+}
+
 /// Returns the bytes of device memory that a copied group takes; the largest number if the sum would overflow.
 std::uint64_t footprint(std::uint64_t size) noexcept
 {
@@ -99,6 +115,8 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
     for (const Group& group : groups)
         if (group.kind == Kind::read_only) read_only += group.original.size;
     std::uint64_t left = std::max(k_most_read_only, read_only / k_part_of_read_only); // bytes for read-only states
+    std::vector<Step> copies;
+    std::vector<MemoryRef> in_place;
     for (Group& group : groups) {
         const std::uint64_t bytes = group.on_host ? 0 : footprint(group.original.size);
         const bool fits = bytes <= most && taken <= most - bytes && (group.kind == Kind::writable || bytes <= left);
@@ -113,18 +131,23 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
             taken += bytes;
         } else {
             group.kind = Kind::in_place;
-            auto before = m_device->bulk().fingerprint(group.original);
-            if (!before) return std::unexpected(before.error());
-            group.before = *before;
+            in_place.push_back(group.original);
         }
-        auto copied = fits ? copy_group(group) : Result<void>{};
+        auto allocated = fits ? allocate_group(group) : Result<void>{};
         m_groups.push_back(std::move(group)); // added first, so that its memory is released even after an error
-        if (!copied) return copied;
+        if (!allocated) return allocated;
+        if (const Group& added = m_groups.back(); fits && added.original.size != 0)
+            copies.push_back(copy_step(added.snapshot.address, added.original.address, added.original.size));
     }
+    if (auto copied = run_all(m_device->bulk(), copies); !copied) return copied;
+    auto before = m_device->bulk().fingerprints(in_place);
+    if (!before) return std::unexpected(before.error());
+    for (auto next = before->begin(); Group & group : m_groups)
+        if (group.kind == Kind::in_place) group.before = *next++;
     return {};
 }
 
-Result<void> TrialMemory::copy_group(Group& group)
+Result<void> TrialMemory::allocate_group(Group& group)
 {
     const std::uint64_t size = group.original.size;
     const auto allocate = [&](MemoryRef& memory, std::uint64_t bytes) -> Result<void> {
@@ -134,9 +157,7 @@ Result<void> TrialMemory::copy_group(Group& group)
         return {};
     };
     if (auto made = allocate(group.memory, 2 * k_fence + k_slack + size); !made) return made;
-    if (size == 0) return {};
-    if (auto made = allocate(group.snapshot, size); !made) return made;
-    return m_device->bulk().copy(group.snapshot.address, group.original.address, size);
+    return size == 0 ? Result<void>{} : allocate(group.snapshot, size);
 }
 
 namespace {
@@ -250,7 +271,7 @@ Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& con
 
 Result<void> TrialMemory::reset(std::size_t placement, Outputs outputs)
 {
-    auto& bulk = m_device->bulk();
+    std::vector<Step> steps;
     for (Group& group : m_groups) {
         if (group.kind == Kind::in_place) continue;
         const std::uint64_t size = group.original.size;
@@ -258,46 +279,45 @@ Result<void> TrialMemory::reset(std::size_t placement, Outputs outputs)
             m_device->limits().flat_addresses ? to_strongest_class(group.memory.address.flat() + k_fence) : 0;
         group.start = k_fence + aligned + placement * k_step + group.original.address.offset % k_step;
         const std::uint64_t end = group.start + size;
-        if (auto done = bulk.fill({group.memory.address, group.start}, k_canary); !done) return done;
-        if (size != 0)
-            if (auto done = bulk.copy(group.contents(), group.snapshot.address, size); !done) return done;
-        if (outputs == Outputs::disturbed)
-            if (auto done = disturb_outputs(group, group.contents()); !done) return done;
-        if (auto done = bulk.fill({group.memory.address + end, group.memory.size - end}, k_canary); !done) return done;
+        steps.push_back(canary_step(Step::What::fill, {group.memory.address, group.start}));
+        if (size != 0) steps.push_back(copy_step(group.contents(), group.snapshot.address, size));
+        steps.push_back(canary_step(Step::What::fill, {group.memory.address + end, group.memory.size - end}));
         for (const std::size_t i : group.members)
             m_regions[i].address = group.contents() + (m_original[i].address.offset - group.original.address.offset);
     }
-    return {};
-}
-
-Result<void> TrialMemory::check_fences(const Group& group) const
-{
-    const std::uint64_t end = group.start + group.original.size;
-    for (const MemoryRef& fence : {MemoryRef{group.memory.address, group.start},
-                                   MemoryRef{group.memory.address + end, group.memory.size - end}}) {
-        auto overwritten = m_device->bulk().first_other(fence, k_canary);
-        if (!overwritten) return std::unexpected(overwritten.error());
-        if (*overwritten)
-            return fail(ErrorCode::verification_failed,
-                        "it writes outside '{}', which was declared with {} bytes: declare its real size", name(group),
-                        group.original.size);
-    }
+    if (auto done = run_all(m_device->bulk(), steps); !done || outputs != Outputs::disturbed) return done;
+    for (const Group& group : m_groups)
+        if (group.kind != Kind::in_place)
+            if (auto done = disturb_outputs(group, group.contents()); !done) return done;
     return {};
 }
 
 Result<void> TrialMemory::check_trial() const
 {
+    std::vector<Step> steps;
+    std::vector<const Group*> groups; // of the steps
+    const auto add = [&](const Group& group, Step step) {
+        steps.push_back(std::move(step));
+        groups.push_back(&group);
+    };
     for (const Group& group : m_groups) {
         if (group.kind == Kind::in_place) continue;
-        if (auto checked = check_fences(group); !checked) return checked;
-        if (group.kind != Kind::read_only || group.original.size == 0) continue;
-        auto differs = m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
-        if (!differs) return std::unexpected(differs.error());
-        if (*differs)
-            return fail(ErrorCode::verification_failed,
-                        "it writes '{}', which was declared read-only: declare it a read-write state", name(group));
+        const std::uint64_t size = group.original.size, end = group.start + size;
+        add(group, canary_step(Step::What::expect_filled, {group.memory.address, group.start}));
+        add(group, canary_step(Step::What::expect_filled, {group.memory.address + end, group.memory.size - end}));
+        if (group.kind == Kind::read_only)
+            add(group, {Step::What::expect_same, {group.contents(), size}, group.snapshot.address, {}});
     }
-    return {};
+    const auto found = m_device->bulk().run(steps);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return {};
+    const Group& group = *groups[(*found)->step];
+    if (steps[(*found)->step].what == Step::What::expect_same)
+        return fail(ErrorCode::verification_failed,
+                    "it writes '{}', which was declared read-only: declare it a read-write state", name(group));
+    return fail(ErrorCode::verification_failed,
+                "it writes outside '{}', which was declared with {} bytes: declare its real size", name(group),
+                group.original.size);
 }
 
 Result<void> TrialMemory::check_host_regions() const
@@ -315,61 +335,70 @@ Result<void> TrialMemory::check_host_regions() const
     return {};
 }
 
-Result<bool> TrialMemory::is_as_before(const Group& group) const
+/// Returns a group of this kind whose memory has other contents than before; nullptr if there is none.
+Result<const TrialMemory::Group*> TrialMemory::changed(Kind kind) const
 {
-    if (group.kind == Kind::in_place) {
-        auto now = m_device->bulk().fingerprint(group.original);
-        if (!now) return std::unexpected(now.error());
-        return *now == group.before;
+    std::vector<const Group*> groups;
+    std::vector<Step> steps;
+    std::vector<MemoryRef> in_place;
+    for (const Group& group : m_groups) {
+        if (group.kind != kind || group.original.size == 0) continue;
+        groups.push_back(&group);
+        if (kind == Kind::in_place)
+            in_place.push_back(group.original);
+        else
+            steps.push_back({Step::What::expect_same, group.original, group.snapshot.address, {}});
     }
-    auto differs =
-        m_device->bulk().first_difference(group.original.address, group.snapshot.address, group.original.size);
-    if (!differs) return std::unexpected(differs.error());
-    return !*differs;
+    const auto now = m_device->bulk().fingerprints(in_place);
+    if (!now) return std::unexpected(now.error());
+    for (std::size_t i = 0; i < in_place.size(); ++i)
+        if ((*now)[i] != groups[i]->before) return groups[i];
+    const auto found = m_device->bulk().run(steps);
+    if (!found) return std::unexpected(found.error());
+    return *found ? groups[(*found)->step] : nullptr;
 }
 
 Result<void> TrialMemory::check_read_only() const
 {
-    for (const Group& group : m_groups) {
-        if (group.kind == Kind::writable || group.original.size == 0) continue;
-        if (m_device->limits().flat_addresses && !m_device->recording().allocation_at(group.original.address.flat()))
+    for (const Group& group : m_groups)
+        if (group.kind != Kind::writable && group.original.size != 0 && m_device->limits().flat_addresses &&
+            !m_device->recording().allocation_at(group.original.address.flat()))
             return fail(ErrorCode::not_recordable,
                         "the memory of '{}' was freed after the call: keep read-only states until they are recorded",
                         name(group));
-        auto same = is_as_before(group);
-        if (!same) return std::unexpected(same.error());
-        if (!*same)
+    for (const Kind kind : {Kind::read_only, Kind::in_place}) {
+        const auto group = changed(kind);
+        if (!group) return std::unexpected(group.error());
+        if (*group != nullptr)
             return fail(ErrorCode::not_recordable,
                         "the contents of '{}' changed after the call began, but it was declared read-only: declare it "
                         "a read-write state, or do not change it until it is recorded",
-                        name(group));
+                        name(**group));
     }
     return {};
 }
 
 Result<void> TrialMemory::check_in_place() const
 {
-    for (const Group& group : m_groups) {
-        if (group.kind != Kind::in_place || group.original.size == 0) continue;
-        auto same = is_as_before(group);
-        if (!same) return std::unexpected(same.error());
-        if (!*same)
-            return fail(ErrorCode::verification_failed,
-                        "the contents of '{}' changed while it was being recorded, and it was declared read-only: "
-                        "declare it a read-write state, and load its contents again",
-                        name(group));
-    }
-    return {};
+    const auto group = changed(Kind::in_place);
+    if (!group) return std::unexpected(group.error());
+    if (*group == nullptr) return {};
+    return fail(ErrorCode::verification_failed,
+                "the contents of '{}' changed while it was being recorded, and it was declared read-only: declare it a "
+                "read-write state, and load its contents again",
+                name(**group));
 }
 
 Result<void> TrialMemory::reset_original()
 {
-    for (const Group& group : m_groups) {
-        if (group.kind != Kind::writable || group.original.size == 0) continue;
-        const Address at = group.original.address;
-        if (auto done = m_device->bulk().copy(at, group.snapshot.address, group.original.size); !done) return done;
-        if (auto done = disturb_outputs(group, at); !done) return done;
-    }
+    std::vector<Step> copies;
+    for (const Group& group : m_groups)
+        if (group.kind == Kind::writable && group.original.size != 0)
+            copies.push_back(copy_step(group.original.address, group.snapshot.address, group.original.size));
+    if (auto done = run_all(m_device->bulk(), copies); !done) return done;
+    for (const Group& group : m_groups)
+        if (group.kind == Kind::writable)
+            if (auto done = disturb_outputs(group, group.original.address); !done) return done;
     return {};
 }
 

@@ -99,13 +99,12 @@ private:
     TrialMemory(std::shared_ptr<backends::Device> device, const Interface& interface, const Frame& frame);
     [[nodiscard]] Group group_of(const Frame& frame, std::vector<std::size_t> members);
     [[nodiscard]] Result<void> add_groups(std::vector<Group> groups, std::uint64_t most);
-    [[nodiscard]] Result<void> copy_group(Group& group);
+    [[nodiscard]] Result<void> allocate_group(Group& group);
     [[nodiscard]] Result<void> put_apart(std::span<const Neighbours> all, std::uint64_t most);
     [[nodiscard]] Result<void> put_chain_apart(const std::vector<std::size_t>& chain, const std::string& why,
                                                std::uint64_t& left);
     [[nodiscard]] Result<void> disturb_outputs(const Group& group, const Address& contents);
-    [[nodiscard]] Result<void> check_fences(const Group& group) const;
-    [[nodiscard]] Result<bool> is_as_before(const Group& group) const;
+    [[nodiscard]] Result<const Group*> changed(Kind kind) const;
     [[nodiscard]] const std::string& name(const Group& group) const noexcept;
 
     std::shared_ptr<backends::Device> m_device;

@@ -41,6 +41,31 @@ std::uint64_t ones_of(std::size_t element)
     return ones;
 }
 
+bool is_comparison(const BulkStep& step)
+{
+    return step.what == BulkStep::What::expect_same || step.what == BulkStep::What::expect_filled;
+}
+
+bool has_other(const BulkStep& step)
+{
+    return step.what == BulkStep::What::copy || step.what == BulkStep::What::expect_same;
+}
+
+bulk::Task task_of(const BulkStep& step)
+{
+    const auto& [address, size] = step.memory;
+    const std::array both{address, step.other};
+    switch (step.what) {
+    case BulkStep::What::copy: return bulk::CopyTask{address.flat(), step.other.flat(), size};
+    case BulkStep::What::fill: return bulk::FillTask{address.flat(), step.pattern, size};
+    case BulkStep::What::expect_same:
+        return bulk::DifferenceWork{bytes_at(address), bytes_at(step.other), size, alignment_of(both)};
+    case BulkStep::What::expect_filled: break;
+    }
+    return bulk::OtherWork{bytes_at(address), size, alignment_of({&address, 1}),
+                           std::to_integer<std::uint64_t>(step.pattern) * k_ones};
+}
+
 Result<std::optional<std::uint64_t>> first_of(const Result<Tally>& tally)
 {
     if (!tally) return std::unexpected(tally.error());
@@ -153,6 +178,53 @@ Result<Fingerprint> CudaBulkMemory::fingerprint(const MemoryRef& memory)
     const auto tally = m_launcher.run(Kernel::fingerprint, work, memory.size);
     if (!tally) return std::unexpected(tally.error());
     return finish({tally->low, tally->high}, memory.size);
+}
+
+bool CudaBulkMemory::are_ours(std::span<const BulkStep> steps)
+{
+    return std::ranges::all_of(steps, [this](const BulkStep& step) {
+        const std::array both{step.memory.address, step.other};
+        const auto addresses = std::span(both).first(has_other(step) ? 2 : 1);
+        return step.memory.size == 0 || (is_comparison(step) ? is_ours(addresses, step.memory.size)
+                                                             : check(addresses, step.memory.size).has_value());
+    });
+}
+
+Result<std::optional<BulkFinding>> CudaBulkMemory::run(std::span<const BulkStep> steps)
+{
+    if (!m_launcher.is_ready() || !are_ours(steps)) return BulkMemory::run(steps);
+    std::vector<bulk::Task> tasks;
+    std::vector<std::size_t> compared; // the steps with a tally
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].memory.size == 0) continue;
+        tasks.push_back(task_of(steps[i]));
+        if (is_comparison(steps[i])) compared.push_back(i);
+    }
+    const auto tallies = m_launcher.run_all(tasks);
+    if (!tallies) return std::unexpected(tallies.error());
+    for (std::size_t i = 0; i < compared.size(); ++i)
+        if (const auto found = first_of((*tallies)[i]); *found) return BulkFinding{compared[i], **found};
+    return std::nullopt;
+}
+
+Result<std::vector<Fingerprint>> CudaBulkMemory::fingerprints(std::span<const MemoryRef> memory)
+{
+    std::vector<bulk::Task> tasks;
+    for (const MemoryRef& one : memory) {
+        const std::span addresses(&one.address, 1);
+        if (one.size == 0) continue;
+        if (!is_ours(addresses, one.size)) return BulkMemory::fingerprints(memory);
+        tasks.emplace_back(bulk::FingerprintWork{bytes_at(one.address), one.size, alignment_of(addresses)});
+    }
+    const auto tallies = m_launcher.run_all(tasks);
+    if (!tallies) return std::unexpected(tallies.error());
+    std::vector<Fingerprint> result;
+    auto tally = tallies->begin();
+    for (const MemoryRef& one : memory) {
+        const bulk::Tally sum = one.size == 0 ? bulk::Tally{} : *tally++;
+        result.push_back(finish({sum.low, sum.high}, one.size));
+    }
+    return result;
 }
 
 Result<BulkMemory::AddressMatches> CudaBulkMemory::words_in(const MemoryRef& memory,

@@ -25,6 +25,8 @@ public:
     [[nodiscard]] Result<Departure> departure(const Address& candidate, std::span<const Address> others, DType dtype,
                                               std::uint64_t elements, double roundings) override;
     [[nodiscard]] Result<Fingerprint> fingerprint(const MemoryRef& memory) override;
+    [[nodiscard]] Result<std::optional<BulkFinding>> run(std::span<const BulkStep> steps) override;
+    [[nodiscard]] Result<std::vector<Fingerprint>> fingerprints(std::span<const MemoryRef> memory) override;
     [[nodiscard]] Result<AddressMatches> words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
                                                   std::size_t most) override;
 
@@ -37,6 +39,8 @@ private:
     /// True if kernels do the work. False for memory that check() refuses: then BulkMemory's code on the host returns
     /// the error.
     [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
+    /// True if is_ours() or check() holds for each step that is a comparison or a copy. Empty steps do not count.
+    [[nodiscard]] bool are_ours(std::span<const BulkStep> steps);
     [[nodiscard]] Result<AddressMatches> search(bulk::WordsWork work, std::size_t most);
 
     const Core& m_core;

@@ -12,6 +12,19 @@ constexpr std::uint64_t k_threads = 256;         // threads in a group
 constexpr std::uint64_t k_groups = 8;            // the most groups on each multiprocessor: 8 groups fill it
 constexpr std::uint64_t k_bytes_per_thread = 16; // the size of a `Block` in kernels.cu
 
+constexpr std::size_t k_tally_bytes = sizeof(Tally) + k_word_room * sizeof(Word);
+constexpr std::size_t k_most_tallies = k_tally_bytes / sizeof(Tally); // at once
+
+template <class... Cases>
+struct Overloaded : Cases... {
+    using Cases::operator()...;
+};
+
+bool has_tally(const Task& task)
+{
+    return !std::holds_alternative<CopyTask>(task) && !std::holds_alternative<FillTask>(task);
+}
+
 constexpr std::array<const char*, k_kernel_count> k_names{
     "warmgraph_disturb",     "warmgraph_first_difference", "warmgraph_first_other", "warmgraph_departure",
     "warmgraph_fingerprint", "warmgraph_words_in",         "warmgraph_warm_up"};
@@ -92,8 +105,7 @@ Result<void> Launcher::prepare()
     if (auto made = make_stream(); !made) return made;
     if (m_tally != 0) return {};
     const Driver& driver = *m_core.driver;
-    constexpr std::size_t k_size = sizeof(Tally) + k_word_room * sizeof(Word);
-    auto allocated = driver.call("cuMemAlloc", driver.cuMemAlloc, &m_tally, k_size);
+    auto allocated = driver.call("cuMemAlloc", driver.cuMemAlloc, &m_tally, k_tally_bytes);
     if (!allocated) m_tally = 0;
     return allocated;
 }
@@ -110,7 +122,14 @@ Result<void> Launcher::synchronize()
     return driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_stream);
 }
 
-Result<Tally> Launcher::launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words)
+Result<void> Launcher::set(CUdeviceptr to, std::byte pattern, std::uint64_t size)
+{
+    const Driver& driver = *m_core.driver;
+    return driver.call("cuMemsetD8Async", driver.cuMemsetD8Async, to, std::to_integer<unsigned char>(pattern), size,
+                       m_stream);
+}
+
+Result<void> Launcher::enqueue(Kernel kernel, void* work, std::uint64_t size)
 {
     const Driver& driver = *m_core.driver;
     const std::uint64_t wanted = (size + k_threads * k_bytes_per_thread - 1) / (k_threads * k_bytes_per_thread);
@@ -120,11 +139,15 @@ Result<Tally> Launcher::launch(Kernel kernel, void* work, std::uint64_t size, st
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.blockDimX = static_cast<unsigned>(k_threads);
     config.hStream = m_stream;
+    return driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config,
+                       m_functions[static_cast<std::size_t>(kernel)], &work, static_cast<void**>(nullptr));
+}
+
+Result<Tally> Launcher::launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words)
+{
     Tally tally;
-    if (auto set = move(m_tally, address_of(&tally), sizeof tally); !set) return std::unexpected(set.error());
-    auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config,
-                                m_functions[static_cast<std::size_t>(kernel)], &work, static_cast<void**>(nullptr));
-    if (!launched) return std::unexpected(launched.error());
+    if (auto begun = move(m_tally, address_of(&tally), sizeof tally); !begun) return std::unexpected(begun.error());
+    if (auto launched = enqueue(kernel, work, size); !launched) return std::unexpected(launched.error());
     if (auto read = move(address_of(&tally), m_tally, sizeof tally); !read) return std::unexpected(read.error());
     if (auto done = synchronize(); !done) return std::unexpected(done.error());
     if (words == nullptr || tally.count == 0) return tally;
@@ -133,6 +156,57 @@ Result<Tally> Launcher::launch(Kernel kernel, void* work, std::uint64_t size, st
         return std::unexpected(read.error());
     if (auto done = synchronize(); !done) return std::unexpected(done.error());
     return tally;
+}
+
+Result<void> Launcher::enqueue(const Task& task, std::size_t tally)
+{
+    const auto launch_kernel = [&](Kernel kernel, auto work) {
+        work.tally = Address::from_flat(m_tally + tally * sizeof(Tally)).template pointer<Tally>();
+        return enqueue(kernel, &work, work.size);
+    };
+    return std::visit(Overloaded{
+                          [&](const CopyTask& copied) { return move(copied.to, copied.from, copied.size); },
+                          [&](const FillTask& filled) { return set(filled.to, filled.pattern, filled.size); },
+                          [&](const DifferenceWork& work) { return launch_kernel(Kernel::first_difference, work); },
+                          [&](const OtherWork& work) { return launch_kernel(Kernel::first_other, work); },
+                          [&](const FingerprintWork& work) { return launch_kernel(Kernel::fingerprint, work); },
+                      },
+                      task);
+}
+
+Result<void> Launcher::run_some(std::span<const Task> tasks, std::span<Tally> tallies)
+{
+    Result<void> done;
+    if (!tallies.empty()) done = move(m_tally, address_of(tallies.data()), tallies.size_bytes());
+    std::size_t tally = 0;
+    for (const Task& task : tasks) {
+        if (!done) break;
+        done = enqueue(task, tally);
+        if (has_tally(task)) ++tally;
+    }
+    if (done && !tallies.empty()) done = move(address_of(tallies.data()), m_tally, tallies.size_bytes());
+    auto waited = synchronize(); // also after an error: the tasks before it use the memory
+    return done ? waited : done;
+}
+
+Result<std::vector<Tally>> Launcher::run_all(std::span<const Task> tasks)
+{
+    const std::scoped_lock lock(m_mutex);
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
+    std::vector<Tally> tallies(static_cast<std::size_t>(std::ranges::count_if(tasks, has_tally)));
+    std::size_t tally = 0;
+    while (!tasks.empty()) {
+        std::size_t count = 0, with_tally = 0;
+        while (count < tasks.size() && with_tally < k_most_tallies)
+            if (has_tally(tasks[count++])) ++with_tally;
+        auto done = run_some(tasks.first(count), std::span(tallies).subspan(tally, with_tally));
+        if (!done) return std::unexpected(done.error());
+        tasks = tasks.subspan(count);
+        tally += with_tally;
+    }
+    return tallies;
 }
 
 Result<void> Launcher::copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t size)
@@ -151,10 +225,7 @@ Result<void> Launcher::fill(CUdeviceptr to, std::byte pattern, std::uint64_t siz
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     if (auto made = make_stream(); !made) return made;
-    const Driver& driver = *m_core.driver;
-    auto filled = driver.call("cuMemsetD8Async", driver.cuMemsetD8Async, to, std::to_integer<unsigned char>(pattern),
-                              size, m_stream);
-    if (!filled) return filled;
+    if (auto filled = set(to, pattern, size); !filled) return filled;
     return synchronize();
 }
 

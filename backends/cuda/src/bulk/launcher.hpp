@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "device/core.hpp"
@@ -16,6 +18,18 @@ enum class Kernel : std::uint8_t { disturb, first_difference, first_other, depar
 inline constexpr std::size_t k_kernel_count = 7;
 
 inline constexpr std::uint64_t k_word_room = 4096; ///< most words that one launch returns
+
+struct CopyTask {
+    CUdeviceptr to = 0, from = 0;
+    std::uint64_t size = 0;
+};
+struct FillTask {
+    CUdeviceptr to = 0;
+    std::byte pattern{0};
+    std::uint64_t size = 0;
+};
+/// Work of Launcher::run_all(). `tally` is set there.
+using Task = std::variant<CopyTask, FillTask, DifferenceWork, OtherWork, FingerprintWork>;
 
 /// Thread-safe; blocking.
 class Launcher {
@@ -52,6 +66,9 @@ public:
         }
         return launch(kernel, &work, size, words);
     }
+    /// Runs the tasks in their order, waits once, and returns the tallies of the tasks that have one.
+    /// REQUIRES: is_ready() was true.
+    [[nodiscard]] Result<std::vector<Tally>> run_all(std::span<const Task> tasks);
     [[nodiscard]] Result<void> copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
     [[nodiscard]] Result<void> fill(CUdeviceptr to, std::byte pattern, std::uint64_t size);
 
@@ -60,6 +77,11 @@ private:
     [[nodiscard]] Result<void> load(Compile compile);
     [[nodiscard]] Result<void> make_stream();
     [[nodiscard]] Result<void> prepare();
+    /// Runs tasks with at most k_most_tallies tallies.
+    [[nodiscard]] Result<void> run_some(std::span<const Task> tasks, std::span<Tally> tallies);
+    [[nodiscard]] Result<void> enqueue(const Task& task, std::size_t tally);
+    [[nodiscard]] Result<void> enqueue(Kernel kernel, void* work, std::uint64_t size);
+    [[nodiscard]] Result<void> set(CUdeviceptr to, std::byte pattern, std::uint64_t size);
     [[nodiscard]] Result<void> move(CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
     [[nodiscard]] Result<void> synchronize();
     [[nodiscard]] Result<Tally> launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words);
@@ -71,7 +93,7 @@ private:
     std::array<CUfunction, k_kernel_count> m_functions{};
     int m_units = 0; ///< multiprocessors
     CUstream m_stream = nullptr;
-    CUdeviceptr m_tally = 0; ///< a Tally and k_word_room words
+    CUdeviceptr m_tally = 0; ///< a Tally and k_word_room words; or tallies
 };
 
 } // namespace warmgraph::backends::cuda::bulk

@@ -46,6 +46,22 @@ struct Fingerprint {
     auto operator<=>(const Fingerprint&) const = default;
 };
 
+/// A step of BulkMemory::run().
+struct BulkStep {
+    enum class What : std::uint8_t { copy, fill, expect_same, expect_filled };
+    What what = What::copy;
+    MemoryRef memory;     ///< copy, fill: the memory that is written; otherwise the memory that is compared
+    Address other;        ///< copy: the source; expect_same: the memory that should hold the same bytes
+    std::byte pattern{0}; ///< fill, expect_filled: the byte
+};
+
+/// The first step of BulkMemory::run() whose expectation was not true, and the offset of the first byte that differs.
+struct BulkFinding {
+    std::size_t step = 0;
+    std::uint64_t offset = 0;
+    bool operator==(const BulkFinding&) const = default;
+};
+
 inline constexpr std::uint64_t k_bulk_piece = 16ULL << 20; ///< bytes
 inline constexpr std::size_t k_most_others = 8;
 inline constexpr std::size_t k_most_windows = 64;
@@ -97,6 +113,13 @@ public:
     /// Returns a fingerprint. Equal bytes give equal fingerprints, at any address; other bytes or another order almost
     /// never do.
     [[nodiscard]] virtual Result<Fingerprint> fingerprint(const MemoryRef& memory);
+
+    /// Runs the steps in their order, and waits once for all of them: on a device that several processes share, each
+    /// wait can take a millisecond. Returns nullopt if all expectations were true. After an expectation that was not
+    /// true, and after an error, later steps may have run.
+    [[nodiscard]] virtual Result<std::optional<BulkFinding>> run(std::span<const BulkStep> steps);
+    /// Returns fingerprint() of each memory. Waits once.
+    [[nodiscard]] virtual Result<std::vector<Fingerprint>> fingerprints(std::span<const MemoryRef> memory);
 
     struct AddressMatches {
         std::vector<AddressWord> words; ///< the first words that were found, sorted by offset
