@@ -72,6 +72,24 @@ def test_a_capture_copies_from_twins(name: str, without_page_locks: None) -> Non
     assert captured(WORKS[name], copies) == []
 
 
+@pytest.mark.parametrize("put", [lambda one, mask, number: one.__setitem__(mask, 7.0), lambda one, mask, number: one.index_put_((mask,), number),
+                                 lambda one, mask, number: one.__setitem__((slice(None), mask[0]), 7.0)])
+def test_a_number_that_is_put_where_a_mask_is_true_stays_on_the_host(put: Any) -> None:
+    """PyTorch puts a number of the device by way of nonzero, which waits for the device."""
+    def work() -> None:
+        put(x(), torch.empty(4, 3, device=DEVICE, dtype=torch.bool), torch.tensor(7.0))
+
+    copies = answered(work)
+    assert not copies.contents and captured(work, copies) == []
+
+
+def test_numbers_that_are_added_where_a_mask_is_true_or_put_at_positions_are_copied() -> None:
+    mask, at, number = torch.empty(4, 3, device=DEVICE, dtype=torch.bool), torch.empty(2, device=DEVICE, dtype=torch.long), torch.tensor(7.0)
+    assert _host_tensors._host_tensors(torch.ops.aten.index_put_.default, (x(), [mask], number, True), {})
+    assert _host_tensors._host_tensors(torch.ops.aten.index_put_.default, (x(), [at], number), {})
+    assert not _host_tensors._host_tensors(torch.ops.aten.index_put_.default, (x(), [mask], number), {})
+
+
 @pytest.mark.parametrize("name", WORKS)
 def test_constructors_that_are_shown_make_the_same(name: str, without_page_locks: None) -> None:
     plain = WORKS[name]()

@@ -36,12 +36,13 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
+            const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
+            if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             if (overlaps_half(found, high)) continue; // the half is part of a whole pointer
+            // Last, because the driver may have to be asked.
             if (is_of_whole_address(first, high, CaptureSide::first) &&
                 is_of_whole_address(moved, high, CaptureSide::moved))
                 continue;
-            const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
-            if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {
                 return is - was == region.delta() && region.contains(was);
             };

@@ -32,8 +32,16 @@ def _is_on_host(value: Any) -> bool:
     return type(value) in _tensors.PLAIN_TYPES and value.device.type == "cpu" and value.layout == torch.strided and value.numel() > 0
 
 
+def _fills_by_mask(func: Any, args: Sequence[Any]) -> bool:
+    """Whether the operator is `x[mask] = 3`: PyTorch reads the number on the host and calls masked_fill_, as long as the number lies there."""
+    if "index_put" not in func._schema.name or len(args) < 3 or any(args[3:4]):
+        return False
+    indices = [one for one in args[1] if one is not None]
+    return len(indices) == 1 and indices[0].dtype in (torch.bool, torch.uint8) and _is_on_host(args[2]) and args[2].numel() == 1
+
+
 def _goes_to_device(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    if not hasattr(func, "_schema") or func._schema.name not in _COPYING or _tensors.DEVICE_TYPE == "cpu":
+    if not hasattr(func, "_schema") or func._schema.name not in _COPYING or _tensors.DEVICE_TYPE == "cpu" or _fills_by_mask(func, args):
         return False
     made_on = kwargs.get("device")
     if made_on is not None:
