@@ -183,11 +183,24 @@ class FakeDriver:
     cuMemSetAccess = cuMemAddressFree = lambda self, *arguments: 0
 
 
-def test_shadows_map_whole_pieces_and_have_no_addresses_just_above_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     driver = FakeDriver()
     monkeypatch.setattr(_shadows._libraries, "driver", lambda: driver)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch, "as_tensor", lambda one, device: types.SimpleNamespace(untyped_storage=lambda: one))
+    return driver
+
+
+def test_no_shadow_lies_a_multiple_of_4_gib_from_its_original(driver: FakeDriver) -> None:
+    """A word of a small number and an old upper half of an address moves by such a distance, and would look like an address."""
+    for low in range(32 * MIB, 48 * MIB, 2 * MIB):  # here shadows begin
+        shadows = _shadows.Shadows(torch.device("cuda", 0), [(0x7F00_0000_0000 + low, 1)])
+        assert (shadows.pointers[0] - low) % (1 << 32)
+        shadows.close()
+
+
+def test_shadows_map_whole_pieces_and_have_no_addresses_just_above_a_multiple_of_4_gib(driver: FakeDriver) -> None:
     vgg = 411_041_792  # bytes of its largest weight: a piece of 4 MiB does not divide the size
     ranges = [(0x7F00_0000_0000 + 17 * i * MIB + i, size) for i, size in enumerate([vgg, 1, 2 * MIB, 3 << 30, 3 << 30, 500, vgg] * 3)]
     shadows = _shadows.Shadows(torch.device("cuda", 0), ranges)

@@ -234,6 +234,23 @@ TEST_F(CudaFakePools, LieAtOtherAddressesEachTime)
     EXPECT_NE(take(first->allocate(k_unit)), take(second->allocate(k_unit)));
 }
 
+/// A word of a small number and the upper half of an old address moves by a multiple of 4 GiB from capture to capture.
+/// If the pool did so too, the word would look like an address that follows the pool.
+TEST_F(CudaFakePools, MoveByNoMultipleOf4GiBBetweenTheTwoCapturesOfACall)
+{
+    for (int i = 0; i < 50; ++i) {
+        const auto runs = pool(PoolMemory::own), never_runs = pool(PoolMemory::shared);
+        const std::uint64_t first = take(runs->allocate(k_unit)) % (1ULL << 32);
+        const std::uint64_t second = take(never_runs->allocate(k_unit)) % (1ULL << 32);
+        EXPECT_NE(first, second);
+        for (const std::uint64_t behind : {first, second}) {
+            EXPECT_GE(behind, 32ULL << 20);
+            EXPECT_LE(behind, 1ULL << 30);
+            EXPECT_EQ(behind % (32ULL << 20), 0U) << "the driver follows such hints alone";
+        }
+    }
+}
+
 TEST_F(CudaFakePools, MapSharedMemoryRepeatedly)
 {
     const auto shared = pool(PoolMemory::shared);

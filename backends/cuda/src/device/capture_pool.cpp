@@ -16,8 +16,10 @@ constexpr std::uint64_t k_largest_piece = 256ULL << 20; ///< bytes of memory tha
 constexpr std::uint64_t k_halves = 1ULL << 32;          ///< bytes with the same upper half of their addresses
 /// Parameters of kernels contain small numbers beside old upper halves of addresses. Such a word is not an address in
 /// the pool if the pool has no addresses just above a multiple of k_halves. Neither has memory that the driver puts
-/// there later.
-constexpr std::uint64_t k_behind_multiple = 32ULL << 20;
+/// there later. Nor does such a word move as far as the pool, because two captures' pools have other distances from the
+/// multiples: always for one that runs and one that never runs, mostly for those of two processes.
+constexpr std::uint64_t k_least_behind = 32ULL << 20;
+constexpr std::uint64_t k_distances = 32;
 /// Processors and drivers rarely use addresses from here to 2^46.
 constexpr std::uint64_t k_first_far = 1ULL << 44;
 /// Driver 580 on an H200 follows nearly all requests for a multiple of 32 MiB, and no others (measured).
@@ -36,7 +38,10 @@ Result<std::shared_ptr<CapturePool>> CudaCapturePool::open(Core& core, PoolMemor
                              CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     if (asked) asked = driver.call("cuMemGetInfo", driver.cuMemGetInfo, &left, &total);
     if (!asked) return std::unexpected(asked.error());
-    auto pool = std::make_shared<CudaCapturePool>(core, memory, std::max<std::uint64_t>(unit, 4096));
+    std::random_device random;
+    std::uniform_int_distribution<std::uint64_t> pair{0, k_distances / 2 - 1};
+    const std::uint64_t behind = (2 * pair(random) + (memory == PoolMemory::own ? 1 : 2)) * k_least_behind;
+    auto pool = std::make_shared<CudaCapturePool>(core, memory, std::max<std::uint64_t>(unit, 4096), behind);
     if (auto reserved = pool->reserve(round_up(total, k_halves) + k_halves); !reserved)
         return std::unexpected(reserved.error());
     return pool;
@@ -48,7 +53,7 @@ Result<void> CudaCapturePool::reserve(std::uint64_t bytes)
     std::random_device random;
     std::uniform_int_distribution<std::uint64_t> multiple{k_first_far / k_halves, (4 * k_first_far - bytes) / k_halves};
     for (int wish = 0; wish < k_most_wishes; ++wish) {
-        const CUdeviceptr wanted = multiple(random) * k_halves + k_behind_multiple;
+        const CUdeviceptr wanted = multiple(random) * k_halves + m_behind;
         CUdeviceptr start = 0;
         const CUresult status = driver.status("cuMemAddressReserve", driver.cuMemAddressReserve, &start, bytes,
                                               std::size_t{0}, wanted, 0ULL);
@@ -126,7 +131,7 @@ Result<std::uint64_t> CudaCapturePool::allocate(std::uint64_t bytes)
     const std::uint64_t left = m_size - m_used;
     std::uint64_t start = m_start + m_used;
     if (const std::uint64_t multiple = round_up(start + 1, k_halves); bytes < k_halves && bytes > multiple - start)
-        start = multiple + k_behind_multiple;
+        start = multiple + m_behind;
     if (bytes == 0 || bytes > left || start + bytes > m_start + m_size)
         return fail(ErrorCode::out_of_memory, "{} bytes do not fit into the {} bytes of addresses that are left", bytes,
                     left);

@@ -11,13 +11,16 @@
 
 namespace warmgraph::backends::cuda {
 
-/// The range is larger than the device's memory; only addresses are reserved. It begins near a random multiple of 4 GiB
-/// above 2^44: near the driver's own first addresses (0x302000000), two small neighbouring numbers may look like an
+/// The range is larger than the device's memory; only addresses are reserved. It begins up to 1 GiB behind a random
+/// multiple of 4 GiB above 2^44: near the driver's own first addresses (0x302000000), two small neighbouring numbers may look like an
 /// address.
 class CudaCapturePool final : public CapturePool {
 public:
     [[nodiscard]] static Result<std::shared_ptr<CapturePool>> open(Core& core, PoolMemory memory);
-    CudaCapturePool(Core& core, PoolMemory memory, std::uint64_t unit) : m_core(core), m_memory(memory), m_unit(unit) {}
+    CudaCapturePool(Core& core, PoolMemory memory, std::uint64_t unit, std::uint64_t behind)
+        : m_core(core), m_memory(memory), m_unit(unit), m_behind(behind)
+    {
+    }
     CudaCapturePool(const CudaCapturePool&) = delete;
     CudaCapturePool& operator=(const CudaCapturePool&) = delete;
     ~CudaCapturePool() override;
@@ -35,6 +38,7 @@ private:
     Core& m_core;
     PoolMemory m_memory;
     std::uint64_t m_unit;                      ///< bytes; all sizes are multiples
+    std::uint64_t m_behind;                    ///< bytes from a multiple of 4 GiB to the next segment
     std::uint64_t m_start = 0, m_size = 0;     ///< the reserved range
     std::mutex m_mutex;                        // guards the members below
     std::uint64_t m_used = 0;                  ///< bytes from the start that segments took

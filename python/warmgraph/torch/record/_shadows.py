@@ -86,7 +86,8 @@ class Shadows:
         for count, ((pointer, nbytes), size, (chunk, handle)) in enumerate(zip(ranges, whole, chunks)):
             low = pointer % _LOW
             at = self._apart(at, size)
-            while at + low - pointer in distances:
+            # Words of a small number and an old upper half of an address move by multiples of _HALVES, and must not look like addresses here.
+            while at + low - pointer in distances or (at + low - pointer) % _HALVES == 0:
                 at += self._unit
             distances.add(at + low - pointer)
             self._map(at, size, chunk, handle)
