@@ -63,6 +63,7 @@ Adoption to_adoption(const wg_adoption* given)
     result.unproven = from.allow_unproven != 0 ? Unproven::allow : Unproven::refuse;
     result.values = to_numbers(from.values, from.value_count, "the adoption's values");
     result.captures = from.captures != nullptr ? from.captures : "";
+    result.number_distance = from.number_distance;
     if (from.part != nullptr) result.part = {from.part->high, from.part->low, to_half(from.part->half)};
     if (from.answer != nullptr) {
         const auto ask = [answer = from.answer, user = from.answer_user](std::int32_t is_last) {

@@ -390,6 +390,7 @@ Result<Recording> RecordJobs::adopt(const Adoption& adoption, const Frame& frame
                          .frozen_variables = spec.frozen_variables,
                          .most_constant_bytes = spec.max_constant_bytes,
                          .keeps_undeclared = spec.undeclared == Undeclared::constants};
+    options.number_distance = adoption.number_distance;
     options.after_run = refusing(adoption.after_run);
     options.agreement = refusing(adoption.agreement);
     if (m_declaration->publishes)

@@ -1,6 +1,7 @@
 """Threads make calls while another thread has moved tensors for its second capture."""
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from typing import Any, Callable
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 from warmgraph import errors  # noqa: E402
+from warmgraph.torch.record import _copies  # noqa: E402
 from warmgraph.torch.replay import _moved_tensors  # noqa: E402
 
 
@@ -98,3 +100,16 @@ def test_calls_that_never_end_are_a_refusal(monkeypatch):
     other.join(5)
     with _moved_tensors.moving():
         pass
+
+
+def test_the_copy_of_a_set_has_the_order_of_the_original() -> None:
+    """Both numbers belong into one place of the set's table, so that the order shows which one came first."""
+    class Layers:
+        def __init__(self) -> None:
+            self.kinds, self.few, self.objects = {7, 15}, {3, 1}, {Layers}
+
+    layers = Layers()
+    assert list(copy.deepcopy(layers.kinds)) != list(layers.kinds), "Python's sets still behave so"
+    made, _ = _copies.copied([layers, layers.kinds], _copies.MovedTensors([], {}), [])
+    assert list(made[0].kinds) == list(layers.kinds) and made[0].kinds is made[1] is not layers.kinds
+    assert (made[0].few, made[0].objects) == (layers.few, layers.objects)

@@ -206,6 +206,10 @@ def _plain_graph(work: Any, pool: Any, stream: Any) -> Any:
     return graph, graph.result
 
 
+def _metadata_of_all(cache: Any, device: Any, name: str) -> list[str]:
+    return list(kept.values())
+
+
 def _key(given: Any) -> str:
     inputs = [(one.name, one.dtype, one.sizes, one.strides) for one in (*given.inputs, *given.states) if "generator." not in one.name]
     return repr((given.name, sorted(each_fact(given.facts).items()), given.version, inputs))
@@ -249,6 +253,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
+    monkeypatch.setattr(_entry, "metadata_of_all", _metadata_of_all)
     monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
     monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)

@@ -369,6 +369,43 @@ TEST_F(Unexplained, BecomeZeroAndAreOneWord)
     expect_refused(HasSubstr("follows no region"));
 }
 
+/// The program's number 17 was larger by the distance in the second capture. A kernel may get it as an integer, a
+/// product, or a floating-point number.
+TEST_F(Unexplained, AreRefusedWhereTheyMovedAsANumberOfTheProgram)
+{
+    constexpr std::int64_t k_distance = 1'234'567, k_first = 17, k_moved = k_first + k_distance;
+    const auto expect_number = [this](auto first, auto moved, bool is_number = true) {
+        capture_all([&](const Places& at) {
+            return (Packer{} << std::int32_t{7} << (at.x == m_first.x ? first : moved) << std::int32_t{8}).bytes();
+        });
+        if (is_number)
+            expect_refused(AllOf(HasSubstr("parameter 0 byte "), HasSubstr("made from a number of the program")));
+        else
+            EXPECT_TRUE(classified());
+    };
+    captures.number_distance = k_distance;
+    expect_number(k_first, k_moved);
+    expect_number(static_cast<std::int32_t>(k_first), static_cast<std::int32_t>(k_moved));
+    expect_number(-k_first, -k_moved);
+    expect_number(24 * k_first + 5, 24 * k_moved + 5);
+    expect_number(static_cast<float>(k_first), static_cast<float>(k_moved));
+    expect_number(static_cast<double>(k_first), static_cast<double>(k_moved));
+    expect_number(0.5 * static_cast<double>(k_first), 0.5 * static_cast<double>(k_first) + 3.0 * k_distance);
+    expect_number(k_first, k_moved + 1, false);
+    expect_number(std::int64_t{0x1234'5678'9abc'def0}, std::int64_t{0x1111'2222'3333'4444}, false);
+    captures.number_distance = 0;
+    expect_number(k_first, k_moved, false);
+}
+
+TEST_F(Unexplained, ANumberOfTheProgramIsFoundInAParameterOfFourBytes)
+{
+    captures.number_distance = 1'234'567;
+    capture_all([this](const Places& at) {
+        return (Packer{} << (at.x == m_first.x ? std::int32_t{3} : std::int32_t{1'234'570})).bytes();
+    });
+    expect_refused(HasSubstr("made from a number of the program"));
+}
+
 TEST_F(Unexplained, LeaveWhatIsTheSameBesideThem)
 {
     capture(0x1234'5678'9abc'de01, 0x1111'2222'3333'4401); // the lowest byte is a bool, the others are padding

@@ -81,6 +81,10 @@ struct Adoption {
     /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. nullopt: the
     /// entry is used alone.
     std::optional<AdoptedPart> part{};
+    /// How much larger some numbers of the caller's program were in the second capture than in the first; 0: none was. A
+    /// word that moved by a multiple of this distance, as an integer or as a floating-point number, is made from such a
+    /// number, and the graph is refused. A distance of a million or more hardly ever occurs by chance.
+    std::int64_t number_distance = 0;
 };
 
 } // namespace warmgraph

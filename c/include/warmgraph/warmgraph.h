@@ -945,6 +945,10 @@ typedef struct wg_adoption {
     /// The half that this entry is. The cache keeps, evicts and removes it together with its other half. NULL: it is
     /// used alone
     const wg_adopted_part* part;
+    /// How much larger some numbers of the caller's program were in the second capture than in the first; 0: none was. A
+    /// word that moved by a multiple of this distance, as an integer or as a floating-point number, is made from such a
+    /// number, and the graph is refused. A distance of a million or more hardly ever occurs by chance.
+    int64_t number_distance;
 } wg_adoption;
 
 /// Makes an entry from a graph that another framework captured. Its guards are those of a call with the capture's

@@ -59,6 +59,7 @@ struct Captures {
     /// For adopted graphs, which have no probes: the scalars' values in `moved`. No two scalars changed by the same
     /// distance.
     std::vector<std::uint64_t> moved_scalars{};
+    std::int64_t number_distance = 0; ///< as AdoptOptions::number_distance
     /// As Device::limits().flat_addresses. True: pointers are words of by-value parameters.
     bool flat_addresses = false;
     Proof proof = Proof::required;

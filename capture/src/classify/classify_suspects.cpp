@@ -1,6 +1,9 @@
 // Part of FlatWords: decides about words that follow no region. Such a word is unused, a suspect for a trial, or the
 // reason of a refusal.
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
 
 #include "classify/classify_words.hpp"
 #include "classify/words.hpp"
@@ -99,8 +102,42 @@ bool FlatWords::is_no_address(std::uint64_t moved) const
 /// in the second capture is not an address in the first capture either, because it has the same meaning in both
 /// captures. Compilers align pointers to 8 bytes. At other multiples of 4, two adjacent halves count as an address only
 /// if they form an address in both captures.
+namespace {
+
+/// Whether the word at `at` moved by a multiple of the distance, as an integer or as a floating-point number.
+template <class Integer, class Real>
+bool moved_by(ByteView first, ByteView moved, std::size_t at, std::int64_t distance)
+{
+    const auto was = load<Integer>(first, at), is = load<Integer>(moved, at);
+    const auto difference = static_cast<std::int64_t>(static_cast<std::make_signed_t<Integer>>(is - was));
+    const double real = static_cast<double>(std::bit_cast<Real>(is)) - static_cast<double>(std::bit_cast<Real>(was));
+    return (difference != 0 && difference % distance == 0) ||
+           (std::isfinite(real) && real != 0 && std::fmod(real, static_cast<double>(distance)) == 0);
+}
+
+} // namespace
+
+bool FlatWords::is_of_number(ByteView first, ByteView moved, std::size_t byte) const
+{
+    const std::int64_t distance = m_captures.number_distance;
+    if (distance == 0) return false;
+    constexpr std::size_t k_half = sizeof(std::uint32_t);
+    const std::size_t half = byte / k_half * k_half;
+    if (half + k_half <= first.size() && moved_by<std::uint32_t, float>(first, moved, half, distance)) return true;
+    // A word of 8 bytes may begin at this half, or at the one before.
+    for (const std::size_t at : {half, half - k_half})
+        if (at <= half && at + k_word <= first.size() && moved_by<std::uint64_t, double>(first, moved, at, distance))
+            return true;
+    return false;
+}
+
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
+    if (is_of_number(first, moved, byte))
+        return fail(ErrorCode::not_recordable,
+                    "{} takes at {} a value that is made from a number of the program, which other calls have "
+                    "otherwise: keep the number in device memory",
+                    place.subject(), place.at(byte / sizeof(std::uint32_t) * sizeof(std::uint32_t)));
     constexpr std::size_t k_step = sizeof(std::uint32_t);
     const std::size_t from = byte >= k_word - 1 ? (byte - (k_word - 1) + k_step - 1) / k_step * k_step : 0;
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {

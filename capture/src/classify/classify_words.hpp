@@ -95,6 +95,8 @@ private:
     [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
     [[nodiscard]] bool is_between_regions(std::uint64_t was, std::uint64_t is) const;
+    /// Whether a word with this byte moved as numbers of the caller's program did (Captures::number_distance).
+    [[nodiscard]] bool is_of_number(ByteView first, ByteView moved, std::size_t byte) const;
     /// Checks that a byte which differs between captures for no known reason may become zero: no word around it is the
     /// address of live memory in the first capture, and no word around it may be the distance between two regions. A
     /// word that lies in memory of the call in both captures and does not follow it becomes a suspect.

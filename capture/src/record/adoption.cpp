@@ -75,6 +75,7 @@ Result<Classification> AdoptionSession::classified(const AdoptedCapture* second)
     captures.flat_addresses = true;
     captures.proof = m_options.proof;
     captures.unused = m_options.unused;
+    captures.number_distance = m_options.number_distance;
     captures.allocation_at = allocation_at();
     captures.is_host_only = host_only(m_target.device);
     captures.is_handle = [device = m_target.device](std::uint64_t word) { return device->recording().is_handle(word); };

@@ -34,6 +34,7 @@ struct AdoptOptions {
     /// The second capture, if another process wrote it; adopt()'s `second` is null then. The driver is not asked about
     /// the addresses in that capture.
     const StoredCapture* stored = nullptr;
+    std::int64_t number_distance = 0; ///< as Adoption::number_distance
     /// Both compare the original graph's results with the results of the function's own run. `after_run` is called
     /// after each run of the original graph, while that graph's memory holds the results. `agreement` is called after
     /// the last run and returns a text about how the results agree, or an error. Both may be empty.

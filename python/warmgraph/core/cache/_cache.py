@@ -465,6 +465,15 @@ def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
     return str(found[0]["metadata"]) if found else None
 
 
+def stored_metadata(cache: Cache, device: Device, name: str, most: int) -> list[str]:
+    """The metadata of a function's entries, the last used first; [] if the folder cannot be read."""
+    query = _c.wg_entry_query(size=ctypes.sizeof(_c.wg_entry_query), spec=None, most=most, metadata_only=1)
+    try:
+        return [str(one["metadata"]) for one in _entries(cache, device, name.encode(), query)]
+    except (errors.IoFailed, errors.PermissionDenied):  # the library counted and logged it
+        return []
+
+
 def report_of(function: int) -> Report:
     lib = library()
     handle = lib.create("wg_function_report", function)

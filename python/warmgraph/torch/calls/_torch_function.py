@@ -23,9 +23,9 @@ from warmgraph.reading import _plain_values, _reached_code
 from warmgraph.reading._walker import Walker
 from warmgraph.torch.read import _call_reader, _custom_operators, _installed_code, _modules
 from warmgraph.torch.read._tensor_readers import TensorPlace
-from warmgraph.torch.record import _compiler, _mega_cache, _operators, _recording
+from warmgraph.torch.record import _compiler, _counted_numbers, _mega_cache, _operators, _recording
 from warmgraph.torch.replay import (
-    _borrowed_results, _bound_call, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
+    _borrowed_results, _bound_call, _counters, _declarations, _entry, _fact_lists, _garbage_collection, _launching, _modes, _moved_tensors, _outputs,
     _pausing, _preload, _refused_calls, _regions, _steady_torch_call, _surrounding_work,
 )
 from warmgraph.torch.replay._bound_call import BoundCall, TorchVariant
@@ -38,6 +38,7 @@ _lock = threading.RLock()
 
 _MOST_TRIES = 4
 _MOST_OBJECTS = 16  # the most objects whose surroundings are kept
+_MOST_COUNTED = 64  # the most entries with counters that are known
 
 
 class TorchFunction:
@@ -46,6 +47,7 @@ class TorchFunction:
 
     captures: str | None = None  # the folder through which processes share captures; None: not shared
     may_give_up = True  # whether calls that are always refused may run without being checked each time
+    may_count = True  # whether a replay may advance numbers in the arguments
     is_shown_none = False  # true if operators must not be shown to observers, because PyTorch compiles code that the function calls
 
     def __init__(self, wrapped: CachedFunction) -> None:
@@ -72,6 +74,8 @@ class TorchFunction:
         self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls in a row, by the id of the wrapper's object
         self._shapes: set[Any] = set()  # shapes of the calls that were not refused
         self._given_up: dict[int, _refused_calls.RefusedCalls] = wrapped._shared.given_up
+        self._counted: list[_counters.Counters] = []  # of the entries that are known
+        self._has_listed = False  # whether the folder's entries were searched for counters
         self.writes: set[str] = set()  # names of the regions that an answer wrote before their contents were copied
 
     @property
@@ -244,6 +248,8 @@ class TorchFunction:
 
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: BoundCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Makes tests for later calls that are like this one. Gives up after some attempts."""
+        if bound.variant.metadata.counters:  # each call changes what the tests would compare
+            return
         self._tries[key] += 1
         steady = _steady_torch_call.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None and self._is_as_read(key, bound):
@@ -308,7 +314,8 @@ class TorchFunction:
         shares = any(place.tensor.numel() and _regions.storage_key(place.tensor) in own for place in places)
         if shares or len(own) != len(storages) or not around.are_storages_apart():
             return None
-        return tuple(read.found.facts.items()), self._rest_of_key(call, places)
+        facts = _counters.masked(_counters.fitting(self._counted, read.found.facts), read.found.facts)
+        return tuple(facts.items()), self._rest_of_key(call, places)
 
     def _rest_of_key(self, call: TorchCall, places: list[TensorPlace]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
@@ -357,14 +364,11 @@ class TorchFunction:
     def _first(self, wrapped: CachedFunction, call: TorchCall) -> Any:
         shared, policy = wrapped._shared, wrapped.policy
         try:
-            facts = self.facts(call)
-            why = self._known.why_refused(facts)
-            given = self._declaration(wrapped, call, facts)
-            key = (call.device.index, given.version, tuple(facts.items()))
-            with shared.lock:
-                variant = self._known.variant(key)
-            if variant is None and policy != "off" and why is None:
-                variant = self._load(wrapped, call, given)
+            values = self.facts(call)
+            why = self._known.why_refused(values)
+            facts, given, key, variant = self._found(wrapped, call, values, may_load=policy != "off" and why is None)
+            if variant is None and policy != "off" and why is None and self._lists_counters(wrapped, call):
+                facts, given, key, variant = self._found(wrapped, call, values, may_load=True)
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
         if variant is None and why is not None:
@@ -384,7 +388,30 @@ class TorchFunction:
         with _mega_cache.around(wrapped, call.device, policy) if self.is_compiled else contextlib.nullcontext():
             if policy in ("read_only", "off"):
                 return self.as_it_is(wrapped, call.owner, call.arguments)
-            return self._record(wrapped, call, given, key, facts)
+            return self._record(wrapped, call, *self._declared(wrapped, call, values), values)
+
+    def _found(self, wrapped: CachedFunction, call: TorchCall, values: dict[str, str],
+               may_load: bool) -> tuple[dict[str, str], _entry.Declaration, Any, TorchVariant | None]:
+        """(the facts of the call's entry, its declaration, its key, the variant if it is known or stored)."""
+        facts = _counters.masked(_counters.fitting(self._counted, values), values)
+        given, key = self._declared(wrapped, call, facts)
+        with wrapped._shared.lock:
+            variant = self._known.variant(key)
+        return facts, given, key, self._load(wrapped, call, given) if variant is None and may_load else variant
+
+    def _declared(self, wrapped: CachedFunction, call: TorchCall, facts: dict[str, str]) -> tuple[_entry.Declaration, Any]:
+        given = self._declaration(wrapped, call, facts)
+        return given, (call.device.index, given.version, tuple(facts.items()))
+
+    def _lists_counters(self, wrapped: CachedFunction, call: TorchCall) -> bool:
+        """Searches the folder, once, for entries with counters. True: there is one that fits the call's numbers, and it was not known."""
+        if self._has_listed or not self.may_count or not any(map(_counters.number_of, call.of_arguments.found.facts.values())):
+            return False
+        self._has_listed = True
+        device = _launching.device_of(call.device.index or 0)
+        texts = _entry.metadata_of_all(pool_of(wrapped._where()).caches[0], device, wrapped._name())
+        self._counted += [one for one in _counters.stored_in(texts, _outputs.from_text) if one not in self._counted]
+        return bool(_counters.fitting(self._counted, call.of_arguments.found.facts))
 
     def _keep_if_possible(self, wrapped: CachedFunction, call: TorchCall, key: Any, variant: TorchVariant) -> None:
         self._served += 1
@@ -488,6 +515,10 @@ class TorchFunction:
             self._keeps_grad = False
             self._note(wrapped, why, error)
         else:
+            counters = variant.metadata.counters
+            if counters:
+                self._counted = [one for one in self._counted if one != counters][:_MOST_COUNTED - 1] + [counters]
+                key = self._declared(wrapped, call, _counters.masked(counters, facts))[1]
             self._keep_if_possible(wrapped, call, key, variant)
         return result
 
@@ -497,14 +528,24 @@ class TorchFunction:
     def _adopted(self, wrapped: CachedFunction, call: TorchCall, given: _entry.Declaration, recording: _recording.Recording) -> TorchVariant:
         """Stores the recording of a call that was answered, and returns the variant."""
         with _moved_tensors.paused(), _recording.lock:
-            self._expect_unchanged(wrapped, call, given.name)
+            moved = self._expect_unchanged(wrapped, call, given.name)
+            if moved:
+                values = call.of_arguments.found.facts
+                numbers = {path: _counters.number_of(values[path]) or 0 for path in moved}
+                recording.count(_counted_numbers.CountedNumbers(numbers, moved), lambda counters: self._declaration(
+                    wrapped, call, _counters.masked(counters, self.facts(call))))
             entry, metadata, words = recording.adopted(given)
             return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
-    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
-        """Raises Changed if the answer changed a plain value, because a replay would not change it."""
+    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> dict[str, int]:
+        """Raises an error if the answer changed a plain value, because a replay would not change it. Returns how far it advanced numbers that a
+        replay may advance, by path."""
         now, _ = self._walked(call.owner, call.arguments)
         change = difference(call.walker.found.facts, now.found.facts)
+        moved: dict[str, int] = {}
+        if change is not None and self.may_count and not self.is_compiled:
+            moved = _counters.advanced(call.walker.found.facts, now.found.facts, call.of_arguments.found.facts)
+            change = change if not moved else None
         if change is None and self.is_compiled:
             of = id(call.owner), self.version(wrapped, call)
             self._traces.expect_compared(now, self._frames(wrapped, call), of, wrapped.options.config.environment)
@@ -516,7 +557,7 @@ class TorchFunction:
             setting = _modes.changed(call.modes)
             if setting:
                 raise _recording.RecordNextTime(f"it changed a setting of PyTorch ({setting}), which a replay would not change: change it outside")
-            return
+            return moved
         is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
         if is_structure or not self._known.is_changed_again(call.owner, change):
             raise _recording.RecordNextTime(f"{change}: the next call that changes nothing is recorded")

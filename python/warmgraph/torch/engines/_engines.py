@@ -209,6 +209,8 @@ class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. For the second capture, its tensors themselves are moved to other memory, because an engine's objects
     cannot be copied."""
 
+    may_count = False
+
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _shared_modules.SharedModules) -> None:
         """known: the modules that the table's other graphs have read."""
         super().__init__(wrapped)
@@ -284,11 +286,11 @@ class EngineFunction(TorchFunction):
     def in_place(self, call: TorchCall) -> tuple[list[torch.Tensor], list[Any]]:
         return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
 
-    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> None:
+    def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> dict[str, int]:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
             raise _recording.RecordNextTime(f"'{name}' created or dropped an object that it uses: {difference(call.walker.found.facts, now.found.facts)}")
-        super()._expect_unchanged(wrapped, call, name)
+        return super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> TorchCall:
         walker, reached = self._walked_anew(owner, arguments)

@@ -251,6 +251,8 @@ def _live_tensors() -> dict[int, tuple[weakref.ref[torch.Tensor], int | None]]:
 class _Function(TorchFunction):
     """The code that captures a graph, as a function that can be recorded."""
 
+    may_count = False
+
     def __init__(self, wrapped: CachedFunction, name: str) -> None:
         super().__init__(wrapped)
         self._graph_name = name

@@ -184,6 +184,7 @@ class _Step(torch.autograd.Function):
 class PairFunction(TorchFunction):
     """A function that is a pair under gradients. In other calls it is like any other function."""
 
+    may_count = False
     may_give_up = False  # a pair refuses calls depending on gradients, so a refused call does not predict the next one
 
     def __init__(self, wrapped: CachedFunction) -> None:

@@ -16,7 +16,6 @@ from warmgraph.torch.replay import _moved_tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
 
-
 def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
     """A new leaf tensor like `tensor` on another storage of the same size."""
     like = _tensors.view_of(storage, tensor.dtype, _tensors.start_in_storage(tensor), tensor.size(), tensor.stride(), tensor.device)
@@ -56,10 +55,22 @@ def copied(value: Any, moved: MovedTensors, shared: Sequence[Any]) -> tuple[Any,
     for one in shared:
         memo[id(one)] = one
     try:
-        return copy.deepcopy(value, memo), memo
+        made = copy.deepcopy(value, memo)
+        _keep_order_of_sets(memo)
+        return made, memo
     except Exception as error:
         raise errors.NotRecordable(f"the module or an argument cannot be copied, which the second capture needs: "
                                    f"{type(error).__name__}: {error}") from error
+
+
+def _keep_order_of_sets(memo: dict[int, Any]) -> None:
+    """Lets copied sets have the order of the originals: deepcopy inserts the elements anew, and a function that goes through a set would call
+    its operators in another order."""
+    for one in memo.get(id(memo), ()):  # the objects that deepcopy has copied
+        other = memo.get(id(one)) if type(one) is set else None
+        if other is not None and other == one and list(other) != list(one):
+            other.clear()
+            other.update(one)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import gc
 import logging
@@ -14,10 +15,10 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _host_numbers, _host_tensors,
-                                    _operator_trail, _operators, _stray_work)
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _counted_numbers, _host_numbers,
+                                    _host_tensors, _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
-from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
+from warmgraph.torch.replay import _bound_call, _counters, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
 from warmgraph.torch.replay._torch_call import TorchCall
 
@@ -101,6 +102,9 @@ class Recording:
         self._trail: _operator_trail.OperatorTrail | None = None  # of the newest capture
         self._namespaces = _cached_results.Namespaces()  # of the answer
         self._cached: _cached_results.CachedResults | None = None  # made after the answer, if the function's operators are shown
+        self._counted: _counted_numbers.CountedNumbers | None = None  # numbers that the answer advanced
+        self._declared: Callable[[_counters.Counters], _entry.Declaration] | None = None  # the declaration of an entry with these counters
+        self._asked_first = _operators.OperatorTexts()  # the operators of the newest first capture
 
     def answer(self) -> Any:
         """The call's own result, computed on the caller's memory. No internal error may occur here."""
@@ -159,6 +163,13 @@ class Recording:
             self._function.writes.update(missing)
             raise RecordNextTime(f"it writes {missing[0]}, whose previous contents are saved from the next call on: that call is recorded")
         self._start.end()
+
+    def count(self, counted: _counted_numbers.CountedNumbers, declared: Callable[[_counters.Counters], _entry.Declaration]) -> None:
+        """Lets a replay advance numbers that the answer advanced. declared: makes the declaration of an entry with such counters."""
+        if not self._is_shown:
+            raise errors.NotRecordable("each call changes a number in its arguments, and its operators are not shown, so that nothing proves where the number "
+                                       "goes: keep it in device memory, or change it outside")
+        self._counted, self._declared = counted, declared
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """Stores the recording, and returns (entry, metadata, the generator's words). If storing fails, raises an error with the reason,
@@ -318,10 +329,13 @@ class Recording:
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: FirstCapture,
                second: SecondCapture | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """Stores the graph. `second`: a folder with captures of other processes, or this process's second capture."""
+        if self._counted is not None and self._declared is not None:
+            counters = self._counted.counters()
+            given, metadata, text = self._declared(counters), dataclasses.replace(metadata, counters=counters), _outputs.with_counters(text, counters)
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         names, sizes = _names_and_sizes(full)
         captures = (_described_capture(first, names, sizes),
-                    second if isinstance(second, str) else _described_capture(second, names, sizes))
+                    second if isinstance(second, str) else _described_capture(second, names, sizes, self._counted.distance if self._counted is not None else 0))
         device = _launching.device_of(self._call.device.index or 0)
         judge = self._judge(first)
         _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
@@ -342,10 +356,16 @@ class Recording:
         """Captures the function, followed by copies of its results to `outputs`. asked: receives the operators that the function requests.
         never_runs: the graph is only read."""
         self._captured_call = (owner, arguments)
+        shows: list[_operators.Show] = [asked] if asked is not None else []
+        if asked is not None:
+            self._asked_first = asked
+        elif self._counted is not None:
+            shows = [self._counted.expect_same(self._asked_first)]
+        counted = self._counted.counted_in if self._counted is not None else lambda arguments, is_second: contextlib.nullcontext()
 
         def work() -> None:
             with torch.no_grad():
-                with self.over(*([asked] if asked is not None else []), is_whole=asked is not None):
+                with counted(arguments, never_runs), self.over(*shows, is_whole=asked is not None):
                     result = self._function.run(self._wrapped, owner, arguments)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
@@ -543,8 +563,8 @@ def _names_and_sizes(full: _entry.Declaration) -> tuple[list[str], list[int]]:
     return [one.name for one in declared], [one.nbytes for one in declared]
 
 
-def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.CapturedGraph:
-    return _entry.CapturedGraph(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks())
+def _described_capture(one: Any, names: list[str], sizes: list[int], distance: int = 0) -> _entry.CapturedGraph:
+    return _entry.CapturedGraph(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks(), distance)
 
 
 def _extent(output: _outputs.Output) -> int:

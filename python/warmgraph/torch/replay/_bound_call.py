@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.replay import _borrowed_results, _entry, _launching, _outputs
+from warmgraph.torch.replay import _borrowed_results, _counters, _entry, _launching, _outputs
 from warmgraph.torch.replay._regions import Region
 from warmgraph.torch.replay._torch_call import TorchCall
 
@@ -55,6 +55,8 @@ class BoundCall:
                                 lambda stream: variant.function(stream, self.pointers, self.states), variant.metadata.host_draws)
             if self.borrowed is not None:
                 self._results = self.borrowed.lend()
+        if variant.metadata.counters:
+            _counters.advance(variant.metadata.counters, self.call.arguments)
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)

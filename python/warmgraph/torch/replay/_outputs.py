@@ -13,7 +13,7 @@ import torch
 from warmgraph import errors
 from warmgraph.core.serving._entry_metadata import VERSION
 from warmgraph.torch.read import _tensors
-from warmgraph.torch.replay import _host_draws, _state_contents
+from warmgraph.torch.replay import _counters, _host_draws, _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
 ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards compare none larger
@@ -172,6 +172,11 @@ def to_text(described: ResultDescription, regions: Sequence[Region], draws: int,
     }, separators=(",", ":"))
 
 
+def with_counters(text: str, counters: _counters.Counters) -> str:
+    """The metadata of an entry with counters."""
+    return json.dumps({**json.loads(text), "counters": _counters.to_raw(counters)}, separators=(",", ":"))
+
+
 def alignment_of(pointer: int) -> int:
     return min(pointer & -pointer, ALIGNMENT) or ALIGNMENT
 
@@ -185,6 +190,7 @@ class Metadata:
     aligned: Mapping[str, int]  # for each input that is not written: its alignment in the recording, in bytes
     pair: Any = None  # for _pair_metadata, in a forward half
     host_draws: tuple[_host_draws.HostDraw, ...] = ()  # random numbers of the host that a call draws and does not read
+    counters: _counters.Counters = ()  # numbers in the arguments that a call advances
 
 
 def from_text(text: str) -> Metadata:
@@ -197,7 +203,7 @@ def from_text(text: str) -> Metadata:
                         for name, dtype, sizes, strides in found["outputs"])
         return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
                         {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"),
-                        _host_draws.from_raw(found.get("host_draws", ())))
+                        _host_draws.from_raw(found.get("host_draws", ())), _counters.from_raw(found.get("counters", ())))
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
