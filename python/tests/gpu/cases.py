@@ -842,6 +842,52 @@ def layer_drop(torch, options):
     return call, [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+class Window:
+    """A static window of rows, as in transformers: a number of the host decides whether the window is full."""
+
+    def __init__(self, torch):
+        self.length, self.rows, self.at = 0, torch.zeros(4, 64, device="cuda"), torch.zeros(1, dtype=torch.long, device="cuda")
+
+    def update(self, torch, x):
+        length = self.length
+        self.length += 1
+        if length >= self.rows.shape[0]:
+            self.rows.copy_(torch.cat((self.rows[1:], x)))
+        else:
+            self.rows.index_copy_(0, self.at, x)
+            self.at.add_(1)
+
+
+def sliding_window(torch, options):
+    """A function that advances a number in an argument. A replay advances it too, and the next entry follows when the window is full."""
+    def forward(x, window):
+        window.update(torch, x)
+        return window.rows.softmax(0)
+
+    window, cached = Window(torch), wrapped(forward, options, {"compile": False})
+
+    def call(x):
+        return cached(x, window), torch.tensor(float(window.length)), window.rows.clone()
+
+    call.cached = cached
+    return call, [(torch.randn(1, 64, device="cuda"),) for _ in range(9)]
+
+
+def number_for_a_kernel(torch, options):
+    """A function that gives such a number to a kernel as a host tensor, which no operator's attributes show."""
+    def forward(x, window):
+        window.length += 1
+        return x * torch.tensor(float(window.length))
+
+    window, cached = Window(torch), wrapped(forward, options, {"compile": False})
+
+    def call(x):
+        return cached(x, window)
+
+    call.cached = cached
+    return call, [(torch.randn(1, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 def autocast_that_converted_before(torch, options):
     """A module under autocast, which has the converted weights in its cache already, and uses them after the call."""
     net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
@@ -938,7 +984,7 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
            "eigenvalues": "which cannot be captured and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
-           "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
+           "number_for_a_kernel": "each call changes window.length", "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # cases that also have a first process, which leaves captures for the cold one
 CASES = {one.__name__: one for one in (
@@ -948,8 +994,8 @@ CASES = {one.__name__: one for one in (
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
     reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
     in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, layer_drop,
-    autocast_that_converted_before, optimizer_step, eigenvalues, pair_own_checkpoint)}
-RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2, "optimizer_step": 2,
+    sliding_window, number_for_a_kernel, autocast_that_converted_before, optimizer_step, eigenvalues, pair_own_checkpoint)}
+RECORDED = {"several_shapes": 3, "sliding_window": 2, "engine_table": 3, "torchair": 2, "torchair_eager": 2, "optimizer_step": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # for these cases: the number of entries, which is 1 for all others
 
 

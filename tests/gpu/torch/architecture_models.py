@@ -14,6 +14,7 @@ import zlib
 INPUT_COUNT = 3
 NEW_TOKENS = 8
 TEXT = 16  # tokens of a text
+WINDOW = 20  # tokens of a sliding window in generate(), so that it is full before the last token
 
 # Attributes of configurations in the small size. A number that is smaller already stays.
 WIDTHS = dict.fromkeys((
@@ -263,6 +264,8 @@ def _configured(suite, kind, size):
             if isinstance(getattr(one, name, None), bool) and not (name == "is_decoder" and suite == "base"):
                 with contextlib.suppress(Exception):
                     setattr(one, name, value)
+        if suite == "generate" and isinstance(getattr(one, "sliding_window", None), int):
+            one.sliding_window = WINDOW
     if getattr(config, "languages", None) and hasattr(config, "default_language"):
         config.default_language = list(config.languages)[0]
     return config
