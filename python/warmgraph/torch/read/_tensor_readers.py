@@ -13,7 +13,7 @@ from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.reading import _code_objects, _identity_checks
 from warmgraph.reading._reached_code import below, compiled_from
-from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array
+from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array, read_rest
 from warmgraph.reading._walker import Readers, Walker
 from warmgraph.torch.read import _modules, _tensors
 
@@ -130,8 +130,14 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 @TORCH.reads(torch.Generator)
-def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
-    raise errors.NotRecordable(f"{path} is a torch.Generator, but only the default generator's random numbers can be recorded")
+def _read_generator(walker: Walker, path: str, value: torch.Generator) -> None:
+    """Reads a generator. Its seed and offset are no facts, because a replay draws from where the generator is."""
+    if value.device.type != _tensors.DEVICE_TYPE:
+        raise errors.NotRecordable(f"{path} is a torch.Generator of {value.device}, whose random numbers a graph cannot draw: make it with the device "
+                                   "of the tensors")
+    walker.fact(path, "the device's generator" if any(value is one for one in torch.cuda.default_generators) else "generator")
+    if type(value) is not torch.Generator:
+        read_rest(walker, path, value)
 
 
 @TORCH.reads(object)

@@ -201,7 +201,7 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 
 
 def to_text(described: ResultDescription, regions: Sequence[Region], draws: int, objects: Mapping[str, Any],
-            host_draws: Sequence[_host_draws.HostDraw] = ()) -> str:
+            host_draws: Sequence[_host_draws.HostDraw] = (), generator: str = "") -> str:
     """The text that an entry stores as its metadata. `objects`: the objects in the surroundings, by path. The members for aliases and
     contents are for processes without PyTorch (core/serving/_entry_metadata.py); older entries lack these members."""
     return json.dumps({
@@ -210,7 +210,7 @@ def to_text(described: ResultDescription, regions: Sequence[Region], draws: int,
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
         "aliases": _state_contents.aliases(regions, objects), "contents": _state_contents.contents(regions, objects),
-        **({"host_draws": _host_draws.to_raw(host_draws)} if host_draws else {}),
+        **({"host_draws": _host_draws.to_raw(host_draws)} if host_draws else {}), **({"generator": generator} if generator else {}),
     }, separators=(",", ":"))
 
 
@@ -227,6 +227,7 @@ class Metadata:
     aligned: Mapping[str, int]  # for each input that is not written: its alignment in the recording, in bytes
     pair: Any = None  # for _pair_metadata, in a forward half
     host_draws: tuple[_host_draws.HostDraw, ...] = ()  # random numbers of the host that a call draws and does not read
+    generator: str = ""  # the path of the caller's generator from which a call draws; "": the device's
 
 
 def from_text(text: str) -> Metadata:
@@ -239,7 +240,7 @@ def from_text(text: str) -> Metadata:
                         for name, dtype, sizes, strides in found["outputs"])
         return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
                         {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"),
-                        _host_draws.from_raw(found.get("host_draws", ())))
+                        _host_draws.from_raw(found.get("host_draws", ())), str(found.get("generator", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
