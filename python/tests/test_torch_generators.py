@@ -60,7 +60,8 @@ def test_a_replay_draws_from_where_the_generator_is_and_advances_it(monkeypatch)
     generator, cached = seeded(5, 3), wrap(draw)
     cached(X, generator)
     assert generator.get_offset() == 11 and len(host.entries) == 1, refusal(cached)
-    assert _outputs.from_text(host.entries[0].given.metadata).generator == "generator" and _outputs.from_text(host.entries[0].given.metadata).draws == 8
+    metadata = _outputs.from_text(host.entries[0].given.metadata)
+    assert (metadata.generator, metadata.draws) == ("generator", 8)
     seen = words_of(monkeypatch)
     cached(X, generator)
     torch.rand(2, generator=generator)  # somebody else draws

@@ -14,7 +14,7 @@ from warmgraph.calls._cached_function import HALVES, half_of
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.pairs import _pair_metadata
 from warmgraph.torch.pairs._saved_tensors import Saver
-from warmgraph.torch.read import _tensors
+from warmgraph.torch.read import _tensor_subclasses, _tensors
 from warmgraph.torch.record import _answers, _capture, _copies, _operators
 from warmgraph.torch.record._recording import _MOST_TRIES, Chance, RecordableFunction, Recording, chance_of, version_of
 from warmgraph.torch.record._shadows import Shadows
@@ -155,6 +155,9 @@ class PairRecording(Recording):
     def _notice(self) -> None:
         """Notes what the answer wrote. Memory whose writes autograd does not count is included: a normalisation's running statistics."""
         super()._notice()
+        of_parts = next((path for path, one in self._call.objects().items() if _tensor_subclasses.has_parts(one)), "")
+        if of_parts:
+            raise errors.NotRecordable(f"{of_parts} is a subclass of torch.Tensor, which a pair cannot have: call it under torch.no_grad()")
         if self._drawn.path:
             raise errors.NotRecordable(f"{self._drawn.path} is a torch.Generator, but a pair draws from the device's generator alone: leave it out")
         for region in self._call.regions:

@@ -14,8 +14,8 @@ from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _generators, _host_numbers,
-                                    _host_tensors, _operator_trail, _operators, _stray_work)
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _generators,
+                                    _host_numbers, _host_tensors, _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -509,7 +509,7 @@ class SecondCapture:
     def _capture(self, recording: Recording, described: _outputs.ResultDescription, pointers: list[int]) -> None:
         call, function = recording._call, recording._function
         shadows = dict(zip(pointers, self._shadows.storages))
-        moved = _copies.MovedTensors(call.places, shadows)
+        moved = _copies.MovedTensors(call.places, shadows, call.objects())
         regions = [moved.region(one) for one in call.regions]
         rest = iter(self._shadows.storages[len(pointers):])
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
