@@ -15,7 +15,7 @@ from warmgraph.reading import _code_objects, _identity_checks, _reached_code
 from warmgraph.reading._reached_code import below, compiled_from
 from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array, read_rest
 from warmgraph.reading._walker import Readers, Walker
-from warmgraph.torch.read import _modules, _tensor_subclasses, _tensors
+from warmgraph.torch.read import _modules, _tensor_subclasses, _tensors, _triton_tuners
 
 _SMALL = 64 << 10  # the most bytes of a host tensor that becomes a guard
 
@@ -167,6 +167,20 @@ def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
     walker.functions[id(value.fn)] = value.fn  # this adds the function's globals, which include its helper functions
     walker.watch_function(value.fn)
     walker.fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
+    return True
+
+
+@TORCH.reads(object)
+def _read_triton_tuner(walker: Walker, path: str, value: Any) -> bool:
+    if not _triton_tuners.is_tuner(value):
+        return False
+    held = {name: one for name, one in vars(value).items() if name not in _triton_tuners.OF_TUNING}
+    walker.classes.setdefault(type(value), False)
+    walker.watch_class(type(value))
+    walker.watched.append(_identity_checks.of_items(vars(value), list(held)))
+    walker.fact(path, f"Triton tuner {_reached_code.name_of_class(type(value))}")
+    for name, one in held.items():
+        walker.value(f"{path}.{name}", one)
     return True
 
 

@@ -13,7 +13,7 @@ import torch
 from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.torch.read import _installed_code, _tensors
+from warmgraph.torch.read import _installed_code, _tensors, _triton_tuners
 from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _generators,
                                     _host_numbers, _host_tensors, _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
@@ -85,6 +85,7 @@ class Recording:
         self._draws = 0
         self._generators = _generators.CallGenerators(call)
         self._drawn = self._generators.of_device
+        self._tuners = _triton_tuners.Tuners(call.objects().items())
         self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
         self._start = _answers.Start(call.regions)
         self._is_shown = False  # whether the answer's operators were shown
@@ -134,6 +135,9 @@ class Recording:
     def _notice(self) -> None:
         """Notes which memory the answer wrote, and how many random numbers it drew."""
         call = self._call
+        tuned = self._tuners.tuned()
+        if tuned:
+            raise RecordNextTime(f"the Triton kernel {tuned} tuned itself: the next call is recorded")
         self._drawn = self._generators.drawn()
         self._draws = self._drawn.count
         if self.may_draw_on_host and self._numbers.draws and not self._numbers.is_any_left():
@@ -515,7 +519,7 @@ class SecondCapture:
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
                    else one.allocate(call.device) for one in described.outputs]
         swapped, shared = function.in_place(call)
-        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, [*shared, *recording._generators.own()])
+        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, [*shared, *recording._generators.own(), *recording._tuners.all()])
         itself = {id(one) for one in (*swapped, *shared)}
         objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         with _copies.swapped(swapped, moved):
