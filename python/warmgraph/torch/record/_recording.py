@@ -519,7 +519,8 @@ class SecondCapture:
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
                    else one.allocate(call.device) for one in described.outputs]
         swapped, shared = function.in_place(call)
-        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, [*shared, *recording._generators.own(), *recording._tuners.all()])
+        not_copied = [*shared, *recording._generators.own(), *recording._tuners.all()]
+        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, not_copied)
         itself = {id(one) for one in (*swapped, *shared)}
         objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         with _copies.swapped(swapped, moved):
