@@ -83,11 +83,11 @@ def test_a_capture_says_what_the_allocator_had_at_its_end(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda keep_graph: graph)
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(_capture, "allocated", lambda device: contextlib.nullcontext({4 * MIB: 6 * MIB}))
-    capture = _capture.captured(torch.device("cuda", 0), lambda: None, False)
+    capture = _capture.captured(torch.device("cuda", 0), lambda: None)
     assert capture.scratch == [("pool0", 64 * MIB, 32 * MIB)] and capture.free_blocks() == []
     snapshot[0] = segment(0, 20, active_allocated=(10, 10), inactive=(0, 10))
     del snapshot[1]
-    again = _capture.captured(torch.device("cuda", 0), lambda: None, False)
+    again = _capture.captured(torch.device("cuda", 0), lambda: None)
     assert in_mib(again.free) == [(0, 4), (6, 4)], "who wrote there meanwhile has run"
     snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))
     assert in_mib(capture.free_blocks()) == [(128, 32)]

@@ -142,7 +142,7 @@ class Pair(tuple):  # type: ignore[type-arg]
 @pytest.mark.parametrize("make, word", [
     (lambda y: Pair(y, 1), "Pair"), (lambda y: collections.defaultdict(list, {"y": y}), "again"), (lambda y: [y, object()], "result[1]"),
     (lambda y: {y: 1}, "key"), (lambda y: (i for i in [y]), "generator"), (lambda y: with_attribute(Items([y])), "note"),
-    (lambda y: y.to_sparse(), "layout"), (lambda y: [y, torch.float32], "dtype")])
+    (lambda y: y.to_sparse(), "layout"), (lambda y: [y, torch.strided], "torch.layout")])
 def test_results_that_no_replay_can_make_are_refused(make, word):
     cached = wrap(lambda x: make(x + 1))
     for _ in range(2):

@@ -233,9 +233,12 @@ def _storage_at(pointer: int, size: int) -> Any:
     return torch.frombuffer((ctypes.c_uint8 * size).from_address(pointer), dtype=torch.uint8).untyped_storage()
 
 
-def _captured(device: Any, work: Any, draws: bool, never_runs: bool = False) -> Any:
-    capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [],
-                               nbytes=64)
+def _captured(device: Any, work: Any, generator: Any = None, never_runs: bool = False) -> Any:
+    state = generator.get_state() if isinstance(generator, torch.Generator) else None
+    capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [],
+                               [512, 1024] if generator is not None else [], nbytes=64)
+    if state is not None:  # the caller's state is another one than the capture's
+        generator.set_state(state)
     captures.append(capture)
     return capture
 

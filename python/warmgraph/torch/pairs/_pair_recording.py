@@ -14,7 +14,7 @@ from warmgraph.calls._cached_function import HALVES, half_of
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.torch.pairs import _pair_metadata
 from warmgraph.torch.pairs._saved_tensors import Saver
-from warmgraph.torch.read import _tensors
+from warmgraph.torch.read import _tensor_subclasses, _tensors
 from warmgraph.torch.record import _answers, _capture, _copies, _operators
 from warmgraph.torch.record._recording import _MOST_TRIES, Chance, RecordableFunction, Recording, chance_of, version_of
 from warmgraph.torch.record._shadows import Shadows
@@ -155,6 +155,11 @@ class PairRecording(Recording):
     def _notice(self) -> None:
         """Notes what the answer wrote. Memory whose writes autograd does not count is included: a normalisation's running statistics."""
         super()._notice()
+        of_parts = next((path for path, one in self._call.objects().items() if _tensor_subclasses.has_parts(one)), "")
+        if of_parts:
+            raise errors.NotRecordable(f"{of_parts} is a subclass of torch.Tensor, which a pair cannot have: call it under torch.no_grad()")
+        if self._drawn.path:
+            raise errors.NotRecordable(f"{self._drawn.path} is a torch.Generator, but a pair draws from the device's generator alone: leave it out")
         for region in self._call.regions:
             needing = next((place for place in region.places if place.tensor.requires_grad), None)
             if needing is not None and region.is_written:
@@ -205,7 +210,7 @@ class PairRecording(Recording):
         storages = {int(one.storage.data_ptr()): one.storage if _requires_grad(one) else one.storage.clone() for one in call.regions}
         copy = _Copy(self._function, call, storages, swaps=True)
         saver = Saver(copy.regions, call.device, self.draws)
-        with _capture.own_generator(call.device, self._seed, self._offset), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
+        with _capture.own_generator(call.device, self._drawn.seed, self._drawn.offset), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
             results = [one.allocate(call.device) for one in self._described.outputs]
             outputs = self.ran_forward(copy, saver, results)
             self._own_saved = [one.clone() for one in saver.memory]
@@ -357,7 +362,7 @@ class PairRecording(Recording):
         judge = self._judge_of_half(half)
         device = _launching.device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
-        _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
+        _capture.set_words(self._first.half(half), self._call.device, self._drawn.seed, self._drawn.offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
         with self.naming_operators(self._first.half(half)):

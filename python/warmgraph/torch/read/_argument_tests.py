@@ -58,7 +58,7 @@ class _Writer:
         kind, tests = type(value), self._tests
         if isinstance(value, enum.Enum) and not self._is_fixed(value):
             raise NoTests
-        if value is None or kind is bool or isinstance(value, (enum.Enum, *_BY_IDENTITY)):
+        if value is None or kind in (bool, torch.Generator) or isinstance(value, (enum.Enum, *_BY_IDENTITY)):
             tests.same(register, value)
         elif kind in _BY_VALUE or kind is float and value == value and value != 0:
             tests.kind(register, kind)

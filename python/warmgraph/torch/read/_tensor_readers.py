@@ -11,11 +11,11 @@ import torch
 from warmgraph import errors
 from warmgraph.arrays._array_arguments import argument_of
 from warmgraph.calls._cached_function import CachedFunction
-from warmgraph.reading import _code_objects, _identity_checks
+from warmgraph.reading import _code_objects, _identity_checks, _reached_code
 from warmgraph.reading._reached_code import below, compiled_from
-from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array
+from warmgraph.reading._value_readers import PYTHON, read_function, read_host_array, read_rest
 from warmgraph.reading._walker import Readers, Walker
-from warmgraph.torch.read import _modules, _tensors
+from warmgraph.torch.read import _modules, _tensor_subclasses, _tensors, _triton_tuners
 
 _SMALL = 64 << 10  # the most bytes of a host tensor that becomes a guard
 
@@ -92,6 +92,9 @@ def read_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
     if first is not None:
         walker.fact(path, f"is {first}")
         return
+    if type(tensor) not in _tensors.PLAIN_TYPES and _tensor_subclasses.has_parts(tensor):
+        _read_parts(walker, path, tensor)
+        return
     via = via_of(walker, path)
     text, is_of_device = _tensors.read(tensor, may_be_hosts=via != "argument")
     if is_of_device:
@@ -107,6 +110,23 @@ def read_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
         walker.watched.append(_identity_checks.of_dict(held))
     if held:
         walker.members(path, held)
+
+
+def _read_parts(walker: Walker, path: str, tensor: torch.Tensor) -> None:
+    """Reads a tensor of a subclass as its parts, its class, its context and its other attributes."""
+    why = _tensor_subclasses.why_unusable(tensor)
+    if why:
+        raise errors.NotRecordable(f"{path} {why}")
+    kind, held = type(tensor), vars(tensor)
+    parts, context = _tensor_subclasses.parts_of(tensor)
+    walker.arrays[id(tensor)] = path
+    walker.fact(path, f"tensor {_reached_code.name_of_class(kind)} {_tensors.described(tensor)} of {' '.join(parts)}")
+    walker.classes.setdefault(kind, False)
+    walker.watch_class(kind)
+    walker.watch_dict(held)
+    walker.value(f"{path}.__tensor_flatten__", context)
+    for name, value in {**parts, **held}.items():
+        walker.value(f"{path}.{name}", value)
 
 
 def _read_host_tensor(walker: Walker, path: str, tensor: torch.Tensor) -> None:
@@ -130,8 +150,14 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 @TORCH.reads(torch.Generator)
-def _refuse_generator(walker: Walker, path: str, value: Any) -> None:
-    raise errors.NotRecordable(f"{path} is a torch.Generator, but only the default generator's random numbers can be recorded")
+def _read_generator(walker: Walker, path: str, value: torch.Generator) -> None:
+    """Reads a generator. Its seed and offset are no facts, because a replay draws from where the generator is."""
+    if value.device.type != _tensors.DEVICE_TYPE:
+        raise errors.NotRecordable(f"{path} is a torch.Generator of {value.device}, whose random numbers no graph can draw: make it on the device of "
+                                   "the tensors")
+    walker.fact(path, "the device's generator" if any(value is one for one in torch.cuda.default_generators) else "generator")
+    if type(value) is not torch.Generator:
+        read_rest(walker, path, value)
 
 
 @TORCH.reads(object)
@@ -141,6 +167,20 @@ def _read_triton_kernel(walker: Walker, path: str, value: Any) -> bool:
     walker.functions[id(value.fn)] = value.fn  # this adds the function's globals, which include its helper functions
     walker.watch_function(value.fn)
     walker.fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
+    return True
+
+
+@TORCH.reads(object)
+def _read_triton_tuner(walker: Walker, path: str, value: Any) -> bool:
+    if not _triton_tuners.is_tuner(value):
+        return False
+    held = {name: one for name, one in vars(value).items() if name not in _triton_tuners.OF_TUNING}
+    walker.classes.setdefault(type(value), False)
+    walker.watch_class(type(value))
+    walker.watched.append(_identity_checks.of_items(vars(value), list(held)))
+    walker.fact(path, f"Triton tuner {_reached_code.name_of_class(type(value))}")
+    for name, one in held.items():
+        walker.value(f"{path}.{name}", one)
     return True
 
 

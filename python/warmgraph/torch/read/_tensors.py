@@ -57,7 +57,8 @@ def why_unusable(tensor: torch.Tensor) -> str:
             and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg()):
         return ""  # an ordinary tensor in device memory
     if not is_plain(tensor):
-        return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
+        return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor without __tensor_flatten__: pass the tensors " \
+               "that it holds"
     if tensor.is_nested or tensor.layout != torch.strided:
         return f"has the layout {'nested' if tensor.is_nested else tensor.layout}: pass the dense tensors that it consists of"
     if tensor.is_quantized:

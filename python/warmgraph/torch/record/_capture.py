@@ -92,14 +92,14 @@ class Addresses:
             self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
-def captured(device: torch.device, work: Callable[[], Any], draws: bool, never_runs: bool = False) -> Capture:
-    """Captures the work that `work` enqueues, without running it. Restores the state of the caller's generator and allocator. never_runs: the
-    graph is only read."""
+def captured(device: torch.device, work: Callable[[], Any], generator: Any = None, never_runs: bool = False) -> Capture:
+    """Captures the work that `work` enqueues, without running it. Restores the state of the caller's generators and allocator. generator: the
+    generator from which the work draws random numbers, or None. never_runs: the graph is only read."""
     torch.cuda.synchronize(device)
     torch._C._cuda_clearCublasWorkspaces()  # so that new workspaces come from this capture's pool
     graph = torch.cuda.CUDAGraph(keep_graph=True)
-    with own_generator(device) as generator:
-        words = _words(graph, generator) if draws else []
+    with own_generator(device) as devices, contextlib.nullcontext() if generator in (None, devices) else _own_state(generator):
+        words = _words(graph, generator) if generator is not None else []
         snapshot = _snapshot()
         before = _free(snapshot)
         with _pool_memory.pool_for(device, snapshot, never_runs) as pool, allocated(device) as made:
@@ -260,9 +260,14 @@ def generator_of(device: torch.device) -> Any:
 @contextlib.contextmanager
 def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
     """Inside the block, the device's generator has a separate state. The caller's state is restored afterwards."""
-    generator = generator_of(device)
+    with _own_state(generator_of(device), seed, offset) as generator:
+        yield generator
+
+
+@contextlib.contextmanager
+def _own_state(generator: Any, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
     callers = generator.graphsafe_get_state()
-    state = torch.Generator(device)
+    state = torch.Generator(generator.device)
     state.manual_seed(seed)
     state.set_offset(offset)
     generator.graphsafe_set_state(state.graphsafe_get_state())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-from typing import Any, Iterator, Sequence
+import types
+from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
 from warmgraph import errors
-from warmgraph.torch.read import _tensors
+from warmgraph.torch.read import _tensor_subclasses, _tensors
 from warmgraph.torch.read._tensor_readers import TensorPlace
 from warmgraph.torch.replay import _moved_tensors
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -30,12 +31,21 @@ def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
 class MovedTensors:
     """The tensors of all places, on other storages. `of(tensor)` returns the tensor that replaces the original one."""
 
-    def __init__(self, places: Sequence[TensorPlace], storages: dict[int, Any]) -> None:
+    def __init__(self, places: Sequence[TensorPlace], storages: dict[int, Any], objects: Mapping[str, Any] = types.MappingProxyType({})) -> None:
+        """objects: the call's objects by path; among them are tensors that consist of others."""
         self._leaves: dict[int, torch.Tensor] = {}
         self._keep = list(places)
         for place in places:
             if id(place.tensor) not in self._leaves and place.tensor.numel():
                 self._leaves[id(place.tensor)] = leaf_on(storages[storage_key(place.tensor)], place.tensor)
+        for path, one in objects.items():
+            if _tensor_subclasses.has_parts(one):
+                self._make(path, one)
+
+    def _make(self, path: str, tensor: torch.Tensor) -> torch.Tensor:
+        if _tensor_subclasses.has_parts(tensor) and id(tensor) not in self._leaves:
+            self._leaves[id(tensor)] = _tensor_subclasses.of_other_parts(path, tensor, lambda part: self._make(path, part))
+        return self.of(tensor)
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         return self._leaves.get(id(tensor), tensor)

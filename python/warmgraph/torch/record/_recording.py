@@ -14,9 +14,9 @@ import torch
 from warmgraph import errors
 from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.core.cache._pools import pool_of
-from warmgraph.torch.read import _installed_code, _tensors
-from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _counted_numbers, _host_numbers,
-                                    _host_tensors, _operator_trail, _operators, _stray_work)
+from warmgraph.torch.read import _installed_code, _tensors, _triton_tuners
+from warmgraph.torch.record import (_answers, _cached_results, _call_sites, _capture, _capture_advice, _constants, _copies, _counted_numbers, _generators,
+                                    _host_numbers, _host_tensors, _operator_trail, _operators, _stray_work)
 from warmgraph.torch.record._shadows import Shadows
 from warmgraph.torch.replay import _bound_call, _counters, _declarations, _entry, _host_draws, _launching, _outputs
 from warmgraph.torch.replay._regions import Region, storage_key
@@ -84,9 +84,10 @@ class Recording:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
         self._draws = 0
-        self._generator = _capture.generator_of(call.device)
+        self._generators = _generators.CallGenerators(call)
+        self._drawn = self._generators.of_device
+        self._tuners = _triton_tuners.Tuners(call.objects().items())
         self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
-        self._seed, self._offset = self._generator.initial_seed(), self._generator.get_offset()
         self._start = _answers.Start(call.regions)
         self._is_shown = False  # whether the answer's operators were shown
         self._as_answered = "no"  # "yes": in a capture, _capture.asked returns what it returned in the answer
@@ -138,9 +139,11 @@ class Recording:
     def _notice(self) -> None:
         """Notes which memory the answer wrote, and how many random numbers it drew."""
         call = self._call
-        self._draws = self._generator.get_offset() - self._offset
-        if self._draws < 0 or self._generator.initial_seed() != self._seed:
-            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
+        tuned = self._tuners.tuned()
+        if tuned:
+            raise RecordNextTime(f"the Triton kernel {tuned} tuned itself: the next call is recorded")
+        self._drawn = self._generators.drawn()
+        self._draws = self._drawn.count
         if self.may_draw_on_host and self._numbers.draws and not self._numbers.is_any_left():
             self._host_draws = _host_draws.leading_from(self._host_state, self._numbers.draws) or ()
         for place, (_, key) in zip(call.places, self._before):
@@ -177,7 +180,7 @@ class Recording:
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
-        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, self._host_draws)
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, self._host_draws, self._drawn.path)
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
@@ -338,7 +341,7 @@ class Recording:
                     second if isinstance(second, str) else _described_capture(second, names, sizes, self._counted.distance if self._counted is not None else 0))
         device = _launching.device_of(self._call.device.index or 0)
         judge = self._judge(first)
-        _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
+        _capture.set_words(first.capture, self._call.device, self._drawn.seed, self._drawn.offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
         with self.naming_operators(first.capture):
@@ -446,7 +449,7 @@ class Recording:
         again = self._cached.computed_again() if self._cached is not None else contextlib.nullcontext()
         with elsewhere, _capture.uncached_autocast(), _capture.host_random(self._host_draws) as drawn, asking as asks, again:
             try:
-                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws, never_runs)
+                captured = _capture.captured(self._call.device, lambda: self._watched(work), self._drawn.generator if draws else None, never_runs)
             except Exception as error:
                 self._expect_unread([], error)
                 if self._cached is not None and self._cached.has_failed:
@@ -530,13 +533,14 @@ class SecondCapture:
     def _capture(self, recording: Recording, described: _outputs.ResultDescription, pointers: list[int]) -> None:
         call, function = recording._call, recording._function
         shadows = dict(zip(pointers, self._shadows.storages))
-        moved = _copies.MovedTensors(call.places, shadows)
+        moved = _copies.MovedTensors(call.places, shadows, call.objects())
         regions = [moved.region(one) for one in call.regions]
         rest = iter(self._shadows.storages[len(pointers):])
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
                    else one.allocate(call.device) for one in described.outputs]
         swapped, shared = function.in_place(call)
-        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, shared)
+        not_copied = [*shared, *recording._generators.own(), *recording._tuners.all()]
+        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, not_copied)
         itself = {id(one) for one in (*swapped, *shared)}
         objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         with _copies.swapped(swapped, moved):

@@ -33,6 +33,7 @@ class BoundCall:
         self.borrowed = variant.borrowed
         if self.borrowed is not None and self.borrowed.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
             self.borrowed = None
+        self.generator = call.object(variant.metadata.generator) if variant.metadata.generator else None  # None: the device's
         self.outputs = self._memory()
         self._results = self.outputs
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, original) for each input that was copied
@@ -52,7 +53,7 @@ class BoundCall:
                 copy.copy_(of)
         with self.borrowed.lock if self.borrowed is not None else contextlib.nullcontext():
             _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
-                                lambda stream: variant.function(stream, self.pointers, self.states), variant.metadata.host_draws)
+                                lambda stream: variant.function(stream, self.pointers, self.states), variant.metadata.host_draws, self.generator)
             if self.borrowed is not None:
                 self._results = self.borrowed.lend()
         if variant.metadata.counters:

@@ -45,21 +45,24 @@ def stream_of(device: Device, index: int) -> int:
 
 
 def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any],
-             host_draws: Sequence[_host_draws.HostDraw] = ()) -> None:
+             host_draws: Sequence[_host_draws.HostDraw] = (), generator: Any = None) -> None:
     """Calls `launch` with the current stream. `words`: the seed and offset of a function that draws random numbers, else None. The
-    generators advance as in the function: with `words` the device's, by `host_draws` the host's. If nothing was launched, they keep their
-    states."""
+    generators advance as in the function: with `words` the caller's `generator` or else the device's, by `host_draws` the host's. If nothing
+    was launched, they keep their states."""
     stream = stream_of(entry.device, device.index or 0)
     _pausing.replayed()
     if words is None:
         launch(stream)
     else:
-        _launch_with_words(device, words, draws, lambda: launch(stream))
+        _launch_with_words(device, words, draws, lambda: launch(stream), generator)
     _host_draws.draw(host_draws)
 
 
-def _launch_with_words(device: torch.device, words: torch.Tensor, draws: int, launch: Callable[[], Any]) -> None:
-    generator = torch.cuda.default_generators[device.index or 0]
+def _launch_with_words(device: torch.device, words: torch.Tensor, draws: int, launch: Callable[[], Any], generator: Any) -> None:
+    if generator is None:
+        generator = torch.cuda.default_generators[device.index or 0]
+    elif generator.device != device:
+        raise errors.NotRecordable(f"a torch.Generator is on {generator.device}, but the tensors are on {device}")
     offset, seed = generator.get_offset(), generator.initial_seed()
     with torch.no_grad():
         words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)

@@ -1,5 +1,5 @@
 """Describes a function's result for an entry: tensors that a replay writes, views of the call's tensors, objects of the call, and plain
-values."""
+values. An object of a plain Python class is its class and its attributes."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,12 +12,16 @@ import torch
 
 from warmgraph import errors
 from warmgraph.core.serving._entry_metadata import VERSION
+from warmgraph.reading import _stored_attributes
 from warmgraph.torch.read import _tensors
 from warmgraph.torch.replay import _counters, _host_draws, _state_contents
 from warmgraph.torch.replay._regions import Region, storage_key
 
 ALIGNMENT = 256  # bytes; the least alignment of cudaMalloc (CUDA C Programming Guide, Device Memory Accesses); guards compare none larger
 _PLAIN = (bool, int, float, str, type(None))
+# A class with a method of its own among these may store or do more than its objects' attributes show.
+_OF_OBJECT = ("__new__", "__setattr__", "__getattribute__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__",
+              "__getnewargs_ex__", "__del__")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +55,8 @@ class _ResultReader:
         self.fresh: list[torch.Tensor] = []
         self._seen: dict[int, int] = {}
         self._places: list[tuple[str, torch.Tensor]] = []  # the path of each tensor in `fresh`
+        self._device_of = next(((region.places[0].path, region.places[0].tensor.device) for region in regions), None)
+        self._made: dict[int, tuple[str, Any]] = {}  # by id: (path, value) of the containers and objects that a replay makes
 
     def tree(self, path: str, value: Any) -> Any:
         if isinstance(value, _PLAIN) and type(value) in _PLAIN:
@@ -60,6 +66,9 @@ class _ResultReader:
             return {"same": self._paths[id(value)]}
         if isinstance(value, torch.Tensor):
             return self._tensor(path, value)
+        if isinstance(value, (type, torch.dtype, torch.device)):
+            return self._named(path, value)
+        self._expect_once(path, value)
         self._expect_no_more(path, value)
         if isinstance(value, dict) and not dataclasses.is_dataclass(value):
             return {"dict": _class_name(path, value), "items": [[self._key(path, key), self.tree(f"{path}[{key!r}]", one)]
@@ -71,8 +80,28 @@ class _ResultReader:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {"data": _class_name(path, value), "fields": [[field.name, self.tree(f"{path}.{field.name}", getattr(value, field.name))]
                                                                  for field in dataclasses.fields(value)]}
-        raise errors.NotRecordable(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which a replay cannot make: return "
-                                   "tensors, plain values, and lists, tuples, dicts and data classes of them")
+        why = _why_not_made(type(value))
+        if why:
+            raise errors.NotRecordable(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which a replay cannot make ({why}): "
+                                       "return tensors, plain values, and lists, tuples, dicts, data classes and plain objects of them")
+        return {"object": _class_name(path, value), "fields": [[name, self.tree(f"{path}.{name}", one)] for name, one in vars(value).items()]}
+
+    def _named(self, path: str, value: Any) -> Any:
+        """Describes a class, an element type or a device."""
+        if isinstance(value, type):
+            return {"class": _name_of_class(path, value)}
+        if isinstance(value, torch.dtype):
+            return {"dtype": _tensors.text_of(value)}
+        if value.type != _tensors.DEVICE_TYPE or value.index is None:
+            return {"device": str(value)}
+        if self._device_of is None or value != self._device_of[1]:
+            raise errors.NotRecordable(f"{path} is the device {value}, but the call's tensors do not lie there: return the index as a number")
+        return {"device_of": self._device_of[0]}  # a later process may use another device
+
+    def _expect_once(self, path: str, value: Any) -> None:
+        other = self._made.setdefault(id(value), (path, value))[0] if not isinstance(value, tuple) else path
+        if other != path:
+            raise errors.NotRecordable(f"{path} and {other} are one {type(value).__qualname__}, but a replay makes each anew: return it once")
 
     def _expect_no_more(self, path: str, value: Any) -> None:
         fields = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
@@ -140,11 +169,24 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 
 def _class_name(path: str, value: Any) -> str:
-    kind = type(value)
-    if "<locals>" in kind.__qualname__:
+    return _name_of_class(path, type(value))
+
+
+def _name_of_class(path: str, kind: type) -> str:
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if "<locals>" in kind.__qualname__ or _found(name) is not kind:
         raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which another process cannot find: define the "
                                    "class at the top of its module")
-    return f"{kind.__module__}:{kind.__qualname__}"
+    return name
+
+
+def _why_not_made(kind: type) -> str:
+    """Why an object of the class is more than the attributes that it shows, or ""."""
+    if not kind.__dictoffset__ or _stored_attributes.has_hidden_state(kind):
+        return "its state lies not in attributes alone"
+    slots = [name for name in _stored_attributes.slots(kind) if name not in ("__dict__", "__weakref__")]
+    own = next((name for name in _OF_OBJECT if getattr(kind, name, None) is not getattr(object, name, None)), "")
+    return f"it has the slot {slots[0]!r}" if slots else f"its class has its own {own}" if own else ""
 
 
 def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> ResultDescription:
@@ -159,7 +201,7 @@ def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], ta
 
 
 def to_text(described: ResultDescription, regions: Sequence[Region], draws: int, objects: Mapping[str, Any],
-            host_draws: Sequence[_host_draws.HostDraw] = ()) -> str:
+            host_draws: Sequence[_host_draws.HostDraw] = (), generator: str = "") -> str:
     """The text that an entry stores as its metadata. `objects`: the objects in the surroundings, by path. The members for aliases and
     contents are for processes without PyTorch (core/serving/_entry_metadata.py); older entries lack these members."""
     return json.dumps({
@@ -168,7 +210,7 @@ def to_text(described: ResultDescription, regions: Sequence[Region], draws: int,
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
         "aliases": _state_contents.aliases(regions, objects), "contents": _state_contents.contents(regions, objects),
-        **({"host_draws": _host_draws.to_raw(host_draws)} if host_draws else {}),
+        **({"host_draws": _host_draws.to_raw(host_draws)} if host_draws else {}), **({"generator": generator} if generator else {}),
     }, separators=(",", ":"))
 
 
@@ -190,6 +232,7 @@ class Metadata:
     aligned: Mapping[str, int]  # for each input that is not written: its alignment in the recording, in bytes
     pair: Any = None  # for _pair_metadata, in a forward half
     host_draws: tuple[_host_draws.HostDraw, ...] = ()  # random numbers of the host that a call draws and does not read
+    generator: str = ""  # the path of the caller's generator from which a call draws; "": the device's
     counters: _counters.Counters = ()  # numbers in the arguments that a call advances
 
 
@@ -203,7 +246,7 @@ def from_text(text: str) -> Metadata:
                         for name, dtype, sizes, strides in found["outputs"])
         return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
                         {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"),
-                        _host_draws.from_raw(found.get("host_draws", ())), _counters.from_raw(found.get("counters", ())))
+                        _host_draws.from_raw(found.get("host_draws", ())), str(found.get("generator", "")), _counters.from_raw(found.get("counters", ())))
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
@@ -230,6 +273,18 @@ def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str],
         pairs = {key: rebuilt(one, outputs, objects) for key, one in tree["items"]}
         kind = _class(tree["dict"])
         return pairs if kind is dict else kind(pairs)
+    if "object" in tree:
+        made = object.__new__(_class(tree["object"]))
+        vars(made).update({name: rebuilt(one, outputs, objects) for name, one in tree["fields"]})
+        return made
+    if "class" in tree:
+        return _class(tree["class"])
+    if "dtype" in tree:
+        return _tensors.dtype_of(tree["dtype"])
+    if "device" in tree:
+        return torch.device(tree["device"])
+    if "device_of" in tree:
+        return objects(tree["device_of"]).device
     return _data(_class(tree["data"]), {name: rebuilt(one, outputs, objects) for name, one in tree["fields"]})
 
 
@@ -244,16 +299,22 @@ def _data(kind: Any, fields: dict[str, Any]) -> Any:
 
 def _class(name: str) -> Any:
     """The class with this name. Imports nothing: if the class's module is not loaded, raises NotFound."""
-    module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr(found, part, None)
+    found = _found(name)
     if not isinstance(found, type):
+        module, _, path = name.partition(":")
         raise errors.NotFound(f"the result is a {path} of {module}, but this module is not imported: import it before the call")
     return found
 
 
-def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view")) -> Iterator[str]:
+def _found(name: str) -> Any:
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def paths_in(tree: Any, kinds: Sequence[str] = ("same", "view", "device_of")) -> Iterator[str]:
     """The paths that `rebuilt` will use for results of these kinds."""
     if isinstance(tree, dict):
         yield from (tree[kind] for kind in kinds if isinstance(tree.get(kind), str))
@@ -269,14 +330,14 @@ def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
     try:
         rebuilt(metadata.tree, [one.allocate(torch.device("meta")) for one in metadata.outputs], objects)
     except Exception as error:
-        return f"the result cannot be made again ({type(error).__name__}: {error}): return lists, tuples, dicts or data classes"
+        return f"the result cannot be made again ({type(error).__name__}: {error}): return lists, tuples, dicts, data classes or plain objects"
     return ""
 
 
 def missing_class(tree: Any) -> str:
     """The reason why `rebuilt` would not find a class, or ""."""
     if isinstance(tree, dict):
-        for kind in ("sequence", "dict", "data"):
+        for kind in ("sequence", "dict", "data", "object", "class"):
             if kind in tree:
                 try:
                     _class(tree[kind])

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 import torch
 
 from warmgraph.arrays._shapes import contiguous_strides
-from warmgraph.torch.read import _tensors
+from warmgraph.torch.read import _tensor_subclasses, _tensors
 from warmgraph.torch.replay._regions import Region, storage_key
 
 # Bytes: the most for one state, and the most for all states of an entry. A header has 1 MiB at most (docs/format.md), and also holds the
@@ -23,7 +23,7 @@ def aliases(regions: Sequence[Region], objects: Mapping[str, Any]) -> dict[str, 
     states: dict[int, Region] = {int(region.storage.data_ptr()): region for region in regions if region.is_state}
     found: dict[str, list[list[Any]]] = {region.name: [] for region in states.values()}
     for path, value in objects.items():
-        region = states.get(storage_key(value)) if isinstance(value, torch.Tensor) and value.numel() else None
+        region = states.get(storage_key(value)) if _tensors.is_plain(value) and value.numel() else None
         layout = _layout(value) if region is not None else None
         if region is not None and layout is not None:
             found[region.name].append([path.removeprefix("self."), _tensors.start_in_storage(value) - region.start, *layout])
@@ -49,7 +49,8 @@ def _in_state_dicts(objects: Iterable[Any]) -> Iterable[torch.Tensor]:
     for module in objects:
         if isinstance(module, torch.nn.Module):
             kept = {name: one for name, one in module._buffers.items() if name not in module._non_persistent_buffers_set}
-            yield from (one for one in (*module._parameters.values(), *kept.values()) if one is not None)
+            for one in (*module._parameters.values(), *kept.values()):
+                yield from _tensor_subclasses.plain_tensors(one)
 
 
 def _layout(tensor: torch.Tensor) -> list[Any] | None:

@@ -34,7 +34,7 @@ class SteadyTorchCall:
             raise NotSteady
         self._device, self._entry = call.device, variant.function
         self._words, self._draws, self._borrowed = variant.words, variant.metadata.draws, bound.borrowed
-        self._host_draws = variant.metadata.host_draws
+        self._host_draws, self._generator = variant.metadata.host_draws, bound.generator
         bound_states = self._entry.bound_states
         if bound_states != bound.states:  # in the meantime another thread has bound the entry to the memory of another object
             raise NotSteady
@@ -46,6 +46,8 @@ class SteadyTorchCall:
         makers = self._makers(bound, tests)
         given = _argument_tests.expect(tests, args, kwargs, call.around.reached)
         values = [value for _, value in given.values]
+        if any(value is self._generator for value in values):  # a later call may have another one, and the path to it was not tested
+            raise NotSteady
         if any(id(value) in call.around.ids and not (type(value) is tuple and not value) for value in values):  # there is only one empty tuple
             raise NotSteady  # an argument is also in the surroundings, so the call is not comparable with calls that have another argument
         always = _native_snapshots.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
@@ -73,7 +75,7 @@ class SteadyTorchCall:
             outputs, values = found
             try:
                 _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args),
-                                    self._host_draws)
+                                    self._host_draws, self._generator)
             except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
                 return NOT_ALIKE
             if self._borrowed is not None:
