@@ -308,3 +308,40 @@ def test_damaged_counters_in_metadata_are_corrupt(raw: Any) -> None:
     import json
     with pytest.raises(errors.Corrupt):
         _outputs.from_text(text % (_outputs.VERSION, json.dumps(raw)))
+
+
+class Strict:
+    """A number that two kinds of calls advance by other distances, and compare with other bounds."""
+
+    def __init__(self) -> None:
+        self.length = 0
+
+
+def strictly(x: Any, counted: Any) -> Any:
+    counted.length += x.shape[0]
+    if x.shape[0] == 1:
+        return x + (1 if counted.length < 100 else 2)
+    return x + (3 if counted.length < 10 else 4)
+
+
+def test_a_call_of_another_kind_is_held_to_its_own_bounds():
+    cached, counted, wide = wrap(strictly), Strict(), torch.ones(2, 4)
+    for _ in range(8):
+        for x in (X, wide):
+            before = counted.length
+            cached(x, counted)
+            assert counted.length == before + x.shape[0]
+    bounds = {(one.by, one.low, one.high) for text in host.kept.values() for one in _outputs.from_text(text).counters}
+    assert bounds == {(1, None, 98), (2, None, 7), (2, 8, None)}
+    assert recorded() == 3, "each kind has its own entries, and the second kind has one more behind its bound"
+    assert [len(one.calls) for one in host.entries] == [7, 2, 4]
+
+
+@given(number=strategies.integers(-3, 12))
+def test_keys_differ_where_other_entries_fit(number: int) -> None:
+    near, far = (_counters.Counter("n", 1, None, 5),), (_counters.Counter("n", 2, 3, None), _counters.Counter("m", 1))
+    facts = {"n": f"int {number}", "m": "int 7", "x": "a"}
+    kept, fits = _counters.key_of([near, far], facts)
+    assert fits == tuple(one for one, holds in ((near, number <= 5), (far, number >= 3)) if holds)
+    assert dict(kept) == {name: value for name, value in facts.items() if name == "x" or name == "m" and near in fits}
+    assert _counters.key_of([], facts) == (tuple(facts.items()), ())

@@ -314,8 +314,7 @@ class TorchFunction:
         shares = any(place.tensor.numel() and _regions.storage_key(place.tensor) in own for place in places)
         if shares or len(own) != len(storages) or not around.are_storages_apart():
             return None
-        facts = _counters.masked(_counters.fitting(self._counted, read.found.facts), read.found.facts)
-        return tuple(facts.items()), self._rest_of_key(call, places)
+        return _counters.key_of(self._counted, read.found.facts), self._rest_of_key(call, places)
 
     def _rest_of_key(self, call: TorchCall, places: list[TensorPlace]) -> Any:
         shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
@@ -366,9 +365,10 @@ class TorchFunction:
         try:
             values = self.facts(call)
             why = self._known.why_refused(values)
-            facts, given, key, variant = self._found(wrapped, call, values, may_load=policy != "off" and why is None)
-            if variant is None and policy != "off" and why is None and self._lists_counters(wrapped, call):
-                facts, given, key, variant = self._found(wrapped, call, values, may_load=True)
+            may_load = policy != "off" and why is None
+            given, key, variant = self._found(wrapped, call, values, may_load)
+            if variant is None and may_load and self._lists_counters(wrapped, call):
+                given, key, variant = self._found(wrapped, call, values, may_load)
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
         if variant is None and why is not None:
@@ -388,16 +388,21 @@ class TorchFunction:
         with _mega_cache.around(wrapped, call.device, policy) if self.is_compiled else contextlib.nullcontext():
             if policy in ("read_only", "off"):
                 return self.as_it_is(wrapped, call.owner, call.arguments)
-            return self._record(wrapped, call, *self._declared(wrapped, call, values), values)
+            return self._record(wrapped, call, given, key, values)
 
-    def _found(self, wrapped: CachedFunction, call: TorchCall, values: dict[str, str],
-               may_load: bool) -> tuple[dict[str, str], _entry.Declaration, Any, TorchVariant | None]:
-        """(the facts of the call's entry, its declaration, its key, the variant if it is known or stored)."""
-        facts = _counters.masked(_counters.fitting(self._counted, values), values)
-        given, key = self._declared(wrapped, call, facts)
-        with wrapped._shared.lock:
-            variant = self._known.variant(key)
-        return facts, given, key, self._load(wrapped, call, given) if variant is None and may_load else variant
+    def _found(self, wrapped: CachedFunction, call: TorchCall, values: dict[str, str], may_load: bool) -> tuple[_entry.Declaration, Any, TorchVariant | None]:
+        """(the declaration of the call's entry, its key, the variant if it is known or stored)."""
+        ways = [self._declared(wrapped, call, _counters.masked(one, values)) for one in (*_counters.fitting(self._counted, values), ())]
+        for given, key in ways:
+            with wrapped._shared.lock:
+                variant = self._known.variant(key)
+            if variant is not None:
+                return given, key, variant
+        for given, key in ways if may_load else ():
+            variant = self._load(wrapped, call, given)
+            if variant is not None:
+                return given, key, variant
+        return *ways[-1], None
 
     def _declared(self, wrapped: CachedFunction, call: TorchCall, facts: dict[str, str]) -> tuple[_entry.Declaration, Any]:
         given = self._declaration(wrapped, call, facts)
@@ -405,7 +410,8 @@ class TorchFunction:
 
     def _lists_counters(self, wrapped: CachedFunction, call: TorchCall) -> bool:
         """Searches the folder, once, for entries with counters. True: there is one that fits the call's numbers, and it was not known."""
-        if self._has_listed or not self.may_count or not any(map(_counters.number_of, call.of_arguments.found.facts.values())):
+        numbers = map(_counters.number_of, call.of_arguments.found.facts.values())
+        if self._has_listed or not self.may_count or all(one is None for one in numbers):
             return False
         self._has_listed = True
         device = _launching.device_of(call.device.index or 0)

@@ -55,18 +55,26 @@ def advanced(before: Mapping[str, str], after: Mapping[str, str], of_arguments: 
     return moved
 
 
-def fitting(all_of: Sequence[Counters], facts: Mapping[str, str]) -> Counters:
-    """The counters of an entry that fits the numbers in these facts; () if there are none."""
-    for counters in all_of:
-        numbers = [number_of(facts.get(one.path)) for one in counters]
-        if all(number is not None and one.holds(number) for one, number in zip(counters, numbers)):
-            return counters
-    return ()
+def fitting(all_of: Sequence[Counters], facts: Mapping[str, str]) -> list[Counters]:
+    """The counters of entries that fit the numbers in these facts."""
+    return [counters for counters in all_of if all(_fits(one, number_of(facts.get(one.path))) for one in counters)]
+
+
+def _fits(counter: Counter, number: int | None) -> bool:
+    return number is not None and counter.holds(number)
 
 
 def masked(counters: Counters, facts: dict[str, str]) -> dict[str, str]:
     """The facts of a call as its entry has them."""
     return {**facts, **{one.path: one.fact() for one in counters}} if counters else facts
+
+
+def key_of(all_of: Sequence[Counters], facts: Mapping[str, str]) -> Any:
+    """A key of these facts. Facts that differ only in numbers have one key if the same entries fit them, and each of these entries advances
+    the numbers."""
+    fits = tuple(fitting(all_of, facts)) if all_of else ()
+    paths = set.intersection(*({one.path for one in counters} for counters in fits)) if fits else ()
+    return (tuple(item for item in facts.items() if item[0] not in paths) if paths else tuple(facts.items())), fits
 
 
 # --- Where a number is
