@@ -1,6 +1,12 @@
 // Words in an adopted graph's parameters that do not move with a region: unused words, stale addresses, halves of
 // addresses.
+#include <filesystem>
+#include <fstream>
+
+#include <stdlib.h>
+
 #include "adoption_fixture.hpp"
+#include "temp_dir.hpp"
 
 namespace warmgraph::test::adoption_words_test {
 namespace {
@@ -52,6 +58,36 @@ TEST_F(UnusedWordAdoption, ThatNoKernelReadsAreStoredAsZerosAndCounted)
     EXPECT_EQ(stored_kernel(recording, 1).params.at(3).value, expected);
     expect_replay(recording, 40, 42);
     expect_untouched();
+}
+
+std::string text_of(const std::filesystem::path& path)
+{
+    std::ifstream file{path};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+TEST_F(UnusedWordAdoption, ARefusalIsWrittenDownForABugReport)
+{
+    const TempDir folder;
+    const auto dumps = folder.path() / "new";
+    ASSERT_EQ(::setenv("WARMGRAPH_DUMP", dumps.c_str(), 1), 0);
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    static_cast<void>(take(adopted(first->capture, &second->capture)));
+    EXPECT_FALSE(std::filesystem::exists(dumps)) << "nothing was refused";
+    unused = UnusedWords::refused;
+    EXPECT_FALSE(adopted(first->capture, &second->capture));
+    EXPECT_FALSE(adopted(first->capture, nullptr));
+    ::unsetenv("WARMGRAPH_DUMP");
+    EXPECT_FALSE(adopted(first->capture, &second->capture));
+    std::vector<std::string> texts;
+    for (const auto& file : std::filesystem::directory_iterator(dumps)) texts.push_back(text_of(file.path()));
+    ASSERT_EQ(texts.size(), 2U);
+    std::ranges::sort(texts, {}, &std::string::size);
+    EXPECT_THAT(texts[0], AllOf(HasSubstr("refused to record 'f'"), Not(HasSubstr("and then"))));
+    EXPECT_THAT(texts[1], AllOf(HasSubstr("follows no region"), HasSubstr("\nkernel add (node 1)\n"),
+                                HasSubstr("0 bytes into 'y'"), HasSubstr("16 bytes into scratch 'pool'"),
+                                HasSubstr("parameter 3 byte 8: 0x123456789abcdef0 and then 0x7777555533331111\n"),
+                                HasSubstr("parameter 3 byte 0: 0x5\n")));
 }
 
 TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)

@@ -7,6 +7,7 @@
 #include "classify/scratch_order.hpp"
 #include "record/adoption_session.hpp"
 #include "record/pairing.hpp"
+#include "record/refusal_dump.hpp"
 #include "verify/module_state.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/node_places.hpp"
@@ -243,11 +244,14 @@ Result<Recording> adopt(const CaptureTarget& target, const Frame& frame, cachefm
                         replay::ModuleCache& modules, Phases& phases)
 {
     AdoptionSession session{target, frame, first, options, modules, phases};
-    if (options.stored == nullptr) return session.adopt(std::move(header), second);
     AdoptedCapture elsewhere; // stays empty: its graph and regions come from options.stored
-    elsewhere.scalars = options.stored->scalars;
-    elsewhere.handles = options.stored->handles;
-    return session.adopt(std::move(header), &elsewhere);
+    if (options.stored != nullptr) {
+        elsewhere.scalars = options.stored->scalars;
+        elsewhere.handles = options.stored->handles;
+    }
+    auto recording = session.adopt(std::move(header), options.stored != nullptr ? &elsewhere : second);
+    if (!recording) dump_refusal(target, frame, first, second, recording.error());
+    return recording;
 }
 
 Result<StoredCapture> capture_for_others(const CaptureTarget& target, const Frame& frame, cachefmt::EntryKey key,

@@ -465,6 +465,83 @@ def pair_training(torch, options):
     return PairInTraining(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(20)]
 
 
+class PairForLong(Pair):
+    """A pair in a training loop: micro-batches whose gradients are summed, autocast with a scaled loss, and an optimizer whose step is cached
+    too."""
+
+    def __init__(self, torch, options, net, micro=1, is_scaled=False, adam=None):
+        import torch._dynamo  # the optimizer imports Dynamo, so here a hit may do so, too
+
+        super().__init__(torch, options, net)
+        self.micro, self.scaler = micro, torch.amp.GradScaler("cuda", init_scale=256.0, growth_interval=20) if is_scaled else None
+        parameters = list(self.net.parameters())
+        self.optimizer = torch.optim.AdamW(parameters, **adam) if adam else torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
+        self.update = wrapped(self.optimizer.step, options, {"compile": False}) if adam else self.optimizer.step
+
+    def step(self, x):
+        torch, total = self.torch, 0.0
+        for part in x.detach().chunk(self.micro):
+            with torch.autocast("cuda", torch.float16, enabled=self.scaler is not None):
+                loss = self.loss((self.cached(part) - part.roll(1, 0)).float()) / self.micro
+            (self.scaler.scale(loss) if self.scaler is not None else loss).backward()
+            total = total + loss.detach()
+        if self.scaler is not None:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            with torch.no_grad():
+                self.update()
+        return [total, *(one.detach().clone() for one in self.net.parameters())] if self.calls % 20 == 0 else [total]
+
+
+class Checkpointed:
+    """Makes a module whose layers are checkpointed."""
+
+    def __init__(self, torch, **how):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(_mlp_of(torch) for _ in range(3))
+
+            def forward(self, x):
+                from torch.utils.checkpoint import checkpoint
+
+                for layer in self.layers:
+                    x = x + checkpoint(layer, x, **how)
+                return x
+
+        self.net = Net()
+
+
+def _batches(torch, count=100):
+    return [(torch.randn(32, 64, device="cuda"),) for _ in range(count)]
+
+
+def pair_for_long(torch, options):
+    return PairForLong(torch, options, _mlp_of(torch)), _batches(torch)
+
+
+def pair_for_long_checkpointed(torch, options):
+    return PairForLong(torch, options, Checkpointed(torch, use_reentrant=False).net), _batches(torch)
+
+
+def pair_for_long_reentrant(torch, options):
+    """PyTorch's older checkpoint calls backward itself."""
+    return PairForLong(torch, options, Checkpointed(torch, use_reentrant=True).net), _batches(torch)
+
+
+def pair_for_long_accumulated(torch, options):
+    return PairForLong(torch, options, _mlp_of(torch), micro=4), _batches(torch)
+
+
+def pair_for_long_scaled(torch, options):
+    return PairForLong(torch, options, _mlp_of(torch), is_scaled=True), _batches(torch)
+
+
+def pair_for_long_adam(torch, options):
+    return PairForLong(torch, options, _mlp_of(torch), adam={"lr": 1e-3, "capturable": True}), _batches(torch)
+
+
 class PairTwoForwards(Pair):
     """A pair whose second forward, before the first backward, overwrites the saved values."""
 
@@ -984,13 +1061,14 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
            "eigenvalues": "which cannot be captured and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
-           "number_for_a_kernel": "each call changes window.length", "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
+           "pair_for_long_reentrant": "", "number_for_a_kernel": "each call changes window.length", "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # the role of this process: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # cases that also have a first process, which leaves captures for the cold one
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
+    pair_for_long, pair_for_long_checkpointed, pair_for_long_reentrant, pair_for_long_accumulated, pair_for_long_scaled, pair_for_long_adam,
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
     reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
     in_default_stream, triton_in_default_stream, synchronises, forked_stream, in_the_callers_graph, holds_a_compiled_method, layer_drop,
