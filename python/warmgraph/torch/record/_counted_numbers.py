@@ -207,7 +207,7 @@ class CountedNumbers:
             except Exception as error:
                 if not is_second or isinstance(error, errors.Error):
                     raise
-                raise errors.NotRecordable(f"each call changes {self._numbers[0].path}{self._rest()}, and with another number the function raises "
+                raise errors.NotRecordable(f"each call changes {self.text()}, and with another number the function raises "
                                            f"{type(error).__name__}: {error}. Keep the number in device memory, or change it outside") from error
             for one, place, _ in places:
                 left = place.get()
@@ -233,14 +233,24 @@ class CountedNumbers:
             nonlocal number
             text = _operators.text_of(func, args, kwargs)
             if number >= len(asked.texts) or asked.texts[number] != text:
-                raise errors.NotRecordable(f"each call changes {self._numbers[0].path}{self._rest()}, and the number reaches {func}: keep it in device memory "
+                raise errors.NotRecordable(f"each call changes {self.text()}, and the number reaches {func}: keep it in device memory "
                                            "(a tensor), or pass it as one")
             number += 1
 
         return show
 
-    def _rest(self) -> str:
-        return f" (and {len(self._numbers) - 1} others)" if len(self._numbers) > 1 else ""
+    def expect_not_in(self, result: Any) -> None:
+        """Refuses a result that has one of the numbers."""
+        values = result.values() if isinstance(result, dict) else result if isinstance(result, (list, tuple)) else [result]
+        for one in values:
+            if isinstance(one, CountedInt):
+                raise errors.NotRecordable(f"each call changes {one.of.path}, and the result has this number: return it as a tensor")
+            if isinstance(one, (dict, list, tuple)):
+                self.expect_not_in(one)
+
+    def text(self) -> str:
+        """The numbers, for messages."""
+        return self._numbers[0].path + (f" (and {len(self._numbers) - 1} others)" if len(self._numbers) > 1 else "")
 
     def counters(self) -> _counters.Counters:
         """REQUIRES: both captures were made."""

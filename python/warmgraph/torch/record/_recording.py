@@ -170,8 +170,8 @@ class Recording:
     def count(self, counted: _counted_numbers.CountedNumbers, declared: Callable[[_counters.Counters], _entry.Declaration]) -> None:
         """Lets a replay advance numbers that the answer advanced. declared: makes the declaration of an entry with such counters."""
         if not self._is_shown:
-            raise errors.NotRecordable("each call changes a number in its arguments, and its operators are not shown, so that nothing proves where the number "
-                                       "goes: keep it in device memory, or change it outside")
+            raise errors.NotRecordable(f"each call changes {counted.text()}, and it runs compiled code, so that nothing proves where the number goes: keep it "
+                                       "in device memory, or change it outside")
         self._counted, self._declared = counted, declared
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
@@ -370,6 +370,8 @@ class Recording:
             with torch.no_grad():
                 with counted(arguments, never_runs), self.over(*shows, is_whole=asked is not None):
                     result = self._function.run(self._wrapped, owner, arguments)
+                if self._counted is not None:
+                    self._counted.expect_not_in(result)
                 now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
                     raise _answers.CaptureDiffers(f"it returns something else at its second call: {now.tree}, but {described.tree} at the first")
