@@ -15,7 +15,7 @@ import torch
 from warmgraph import errors
 from warmgraph.calls import _refusals
 from warmgraph.calls._cached_function import CachedFunction
-from warmgraph.calls._side_effects import difference
+from warmgraph.calls._side_effects import ValueChange, difference
 from warmgraph.calls._steady_calls import NOT_ALIKE, Tests
 from warmgraph.core.binding import _fork
 from warmgraph.core.cache._pools import pool_of
@@ -540,7 +540,11 @@ class TorchFunction:
                 numbers = {path: _counters.number_of(values[path]) or 0 for path in moved}
                 recording.count(_counted_numbers.CountedNumbers(numbers, moved), lambda counters: self._declaration(
                     wrapped, call, _counters.masked(counters, self.facts(call))))
-            entry, metadata, words = recording.adopted(given)
+            try:
+                entry, metadata, words = recording.adopted(given)
+            except errors.NotRecordable as error:
+                self._expect_again(call, moved, error)
+                raise
             return TorchVariant(entry, metadata, words, _borrowed(wrapped, metadata, call.device))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: TorchCall, name: str) -> dict[str, int]:
@@ -568,6 +572,13 @@ class TorchFunction:
         if is_structure or not self._known.is_changed_again(call.owner, change):
             raise _recording.RecordNextTime(f"{change}: the next call that changes nothing is recorded")
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
+
+    def _expect_again(self, call: TorchCall, moved: dict[str, int], error: errors.NotRecordable) -> None:
+        """Raises RecordNextTime if numbers are the reason of a refusal, and perhaps only this call changed them."""
+        for path, by in moved.items() if _counted_numbers.is_reason_of(error) else ():
+            was = call.of_arguments.found.facts[path]
+            if not self._known.is_changed_again(call.owner, ValueChange(path, was, f"int {(_counters.number_of(was) or 0) + by}")):
+                raise _recording.RecordNextTime(f"{error}. The next call that changes nothing is recorded") from error
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
         """Handles an internal failure: the caller gets the function's own result. But an error that only the caller can fix is raised."""

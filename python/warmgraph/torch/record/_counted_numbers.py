@@ -181,6 +181,11 @@ for _name in ("__repr__", "__str__", "__format__", "__hash__", "__reduce_ex__", 
     setattr(CountedInt, _name, _text_method(_name))
 
 
+def is_reason_of(error: errors.Error) -> bool:
+    """Whether a capture was refused because of a counted number."""
+    return "each call changes " in str(error)
+
+
 class CountedNumbers:
     """The numbers that a call advanced, for its captures."""
 
