@@ -50,7 +50,7 @@ def reason_of(error):
     lines = f"{type(error).__name__}: {error}".strip().splitlines()
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if re.search(r"/(transformers|timm|torchvision)/", frame.filename)]
     place = f" at {pathlib.Path(frames[-1].filename).name}:{frames[-1].lineno} ({frames[-1].line})" if frames else ""
-    return lines[0][:400] + place
+    return lines[0][:4000] + place  # a miss names two texts of a module
 
 
 def is_device_lost(torch, device):
