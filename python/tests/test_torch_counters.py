@@ -353,3 +353,15 @@ def test_calls_that_run_compiled_code_keep_their_numbers_as_facts(monkeypatch: p
     cached, window = wrap(step), Window()
     cached(X, window)
     assert window.length == 1 and not host.entries and "each call changes window.length, and it runs compiled code" in refusal(cached)
+
+
+def test_a_refused_attempt_does_not_refuse_the_next_one() -> None:
+    window = Window()
+    counted = _counted_numbers.CountedNumbers({"window.length": 5}, {"window.length": 1})
+    with pytest.raises(errors.NotRecordable, match="another way than in comparisons"), counted.counted_in({"window": window}, False):
+        window.length = window.length * 1 + 1
+    for is_second in (False, True):
+        with counted.counted_in({"window": window}, is_second):
+            assert window.length == 5 and window.length < 9
+            window.length += 1
+    assert window.length == 0 and counted.counters() == (_counters.Counter("window.length", 1, 5, 5),)

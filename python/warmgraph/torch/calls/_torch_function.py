@@ -523,7 +523,7 @@ class TorchFunction:
         else:
             counters = variant.metadata.counters
             if counters:
-                self._counted = [one for one in self._counted if one != counters][:_MOST_COUNTED - 1] + [counters]
+                self._counted = [one for one in self._counted if one != counters][1 - _MOST_COUNTED:] + [counters]
                 key = self._declared(wrapped, call, _counters.masked(counters, facts))[1]
             self._keep_if_possible(wrapped, call, key, variant)
         return result

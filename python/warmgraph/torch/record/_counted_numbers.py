@@ -19,7 +19,6 @@ from warmgraph.torch.record import _operators
 from warmgraph.torch.replay import _counters
 
 _LEAST_DISTANCE, _DISTANCES = 1 << 20, 1 << 20
-_MIRRORED = {operator.lt: operator.gt, operator.gt: operator.lt, operator.le: operator.ge, operator.ge: operator.le}
 
 
 class _Number:
@@ -206,6 +205,7 @@ class CountedNumbers:
             places.append((one, place, place.get()))
         try:
             for one, place, _ in places:
+                one.refused = ""  # a capture before this one may have been another attempt
                 place.set(CountedInt(one, 0, self.distance if is_second else 0))
             try:
                 yield
