@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import operator
+import types
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -107,7 +109,6 @@ def test_a_branch_at_one_number_is_another_variant():
     for _ in range(6):
         cached(X, window)
     assert recorded() == 2 and window.length == 6
-
     bounds = {(one.low, one.high, one.without) for text in host.kept.values() for one in _outputs.from_text(text).counters}
     assert bounds == {(None, None, (3,)), (3, 3, ())}
 
@@ -306,7 +307,6 @@ def test_places_of_numbers(path: str, held: bool) -> None:
 @pytest.mark.parametrize("raw", [[["a", 1, 0, None]], [["a", "1", 0, 1, []]], [["a", 1, 0.5, 1, []]], [["a", 1, 0, 1, [None]]], 7, [[]]])
 def test_damaged_counters_in_metadata_are_corrupt(raw: Any) -> None:
     text = '{"warmgraph.torch":%d,"result":{"plain":1},"draws":0,"outputs":[],"written":[],"aligned":{},"counters":%s}'
-    import json
     with pytest.raises(errors.Corrupt):
         _outputs.from_text(text % (_outputs.VERSION, json.dumps(raw)))
 
@@ -365,3 +365,11 @@ def test_a_refused_attempt_does_not_refuse_the_next_one() -> None:
             assert window.length == 5 and window.length < 9
             window.length += 1
     assert window.length == 0 and counted.counters() == (_counters.Counter("window.length", 1, 5, 5),)
+
+
+def test_a_number_that_a_replay_cannot_set_is_a_miss() -> None:
+    """Such an object has the facts of the recorded one, but runs code when the attribute is set."""
+    counters = (_counters.Counter("window.length", 1),)
+    assert [(place.get(), by) for place, by in _counters.places_of(counters, {"window": _at(3)})] == [(3, 1)]
+    with pytest.raises(errors.MissForbidden, match="window.length cannot be set"):
+        _counters.places_of(counters, {"window": types.SimpleNamespace(length="3")})

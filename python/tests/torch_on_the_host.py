@@ -16,6 +16,7 @@ import torch
 import warmgraph
 from warmgraph import errors
 from warmgraph.core.binding import _c
+from warmgraph.core.cache import _cache
 from warmgraph.core.serving._entry_metadata import each_fact
 from warmgraph.torch.pairs import _pair_recording
 from warmgraph.torch.read import _tensors
@@ -206,7 +207,7 @@ def _plain_graph(work: Any, pool: Any, stream: Any) -> Any:
     return graph, graph.result
 
 
-def _metadata_of_all(cache: Any, device: Any, name: str) -> list[str]:
+def _stored_metadata(cache: Any, device: Any, name: str, most: int) -> list[str]:
     return list(kept.values())
 
 
@@ -256,7 +257,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
-    monkeypatch.setattr(_entry, "metadata_of_all", _metadata_of_all)
+    monkeypatch.setattr(_cache, "stored_metadata", _stored_metadata)
     monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
     monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)

@@ -39,7 +39,7 @@ private:
     /// True if kernels do the work. False for memory that check() refuses: then BulkMemory's code on the host returns
     /// the error.
     [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
-    /// True if is_ours() or check() holds for each step that is a comparison or a copy. Empty steps do not count.
+    /// True if kernels of this device can do all comparisons, and the driver all copies and fills.
     [[nodiscard]] bool are_ours(std::span<const BulkStep> steps);
     [[nodiscard]] Result<AddressMatches> search(bulk::WordsWork work, std::size_t most);
 

@@ -18,6 +18,7 @@ from warmgraph.calls._cached_function import CachedFunction
 from warmgraph.calls._side_effects import ValueChange, difference
 from warmgraph.calls._steady_calls import NOT_ALIKE, Tests
 from warmgraph.core.binding import _fork
+from warmgraph.core.cache import _cache
 from warmgraph.core.cache._pools import pool_of
 from warmgraph.reading import _plain_values, _reached_code
 from warmgraph.reading._walker import Walker
@@ -38,6 +39,7 @@ _lock = threading.RLock()
 
 _MOST_TRIES = 4
 _MOST_OBJECTS = 16  # the most objects whose surroundings are kept
+_MOST_LISTED = 256  # the most entries of the folder that are searched for counters
 _MOST_COUNTED = 64  # the most entries with counters that are known
 
 
@@ -415,7 +417,7 @@ class TorchFunction:
             return False
         self._has_listed = True
         device = _launching.device_of(call.device.index or 0)
-        texts = _entry.metadata_of_all(pool_of(wrapped._where()).caches[0], device, wrapped._name())
+        texts = _cache.stored_metadata(pool_of(wrapped._where()).caches[0], device, wrapped._name(), _MOST_LISTED)
         self._counted += [one for one in _counters.stored_in(texts, _outputs.from_text) if one not in self._counted]
         return bool(_counters.fitting(self._counted, call.of_arguments.found.facts))
 

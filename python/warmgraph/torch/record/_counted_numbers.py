@@ -91,24 +91,6 @@ class CountedInt(int):
             return NotImplemented
         return self.of.note(compare, self.offset, other)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(operator.lt, other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(operator.le, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(operator.gt, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(operator.ge, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._compared(operator.eq, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compared(operator.ne, other)
-
     def __bool__(self) -> bool:
         return self.of.note(operator.ne, self.offset, 0)
 
@@ -171,6 +153,12 @@ def _text_method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    return lambda self, other: self._compared(compare, other)
+
+
+for _compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+    setattr(CountedInt, f"__{_compare.__name__}__", _comparison(_compare))
 for _name in ("mul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "or", "xor"):
     for _side in ("", "r"):
         setattr(CountedInt, f"__{_side}{_name}__", _method(f"__{_side}{_name}__"))

@@ -48,6 +48,7 @@ class BoundCall:
     def launch(self) -> None:
         """Launches in the current stream."""
         device, variant = self.device, self.variant
+        advanced = _counters.places_of(variant.metadata.counters, self.call.arguments) if variant.metadata.counters else []
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
@@ -56,8 +57,8 @@ class BoundCall:
                                 lambda stream: variant.function(stream, self.pointers, self.states), variant.metadata.host_draws, self.generator)
             if self.borrowed is not None:
                 self._results = self.borrowed.lend()
-        if variant.metadata.counters:
-            _counters.advance(variant.metadata.counters, self.call.arguments)
+        for place, by in advanced:
+            place.set(place.get() + by)
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)

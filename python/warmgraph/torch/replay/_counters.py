@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from warmgraph import errors
 
@@ -128,12 +128,13 @@ def _holder(value: Any, name: str | None) -> Any:
     return attributes if type(attributes) is dict and not hasattr(getattr(type(value), name, None), "__set__") else None
 
 
-def advance(counters: Counters, arguments: Mapping[str, Any]) -> None:
-    """Advances the numbers of a call, as the function would have done."""
-    for one in counters:
-        place = place_in(arguments, one.path)
-        if place is not None:
-            place.set(place.get() + one.by)
+def places_of(counters: Counters, arguments: Mapping[str, Any]) -> list[tuple[NumberPlace, int]]:
+    """(place, how far to advance it) for each number of a call. Raises MissForbidden if a replay cannot set one."""
+    found = [(place_in(arguments, one.path), one) for one in counters]
+    missing = next((one.path for place, one in found if place is None), None)
+    if missing is not None:
+        raise errors.MissForbidden(f"{missing} cannot be set by a replay")
+    return [(place, one.by) for place, one in found if place is not None]
 
 
 # --- Metadata
@@ -155,7 +156,7 @@ def from_raw(raw: Any) -> Counters:
     return tuple(Counter(str(path), number(by), bound(low), bound(high), tuple(map(number, without))) for path, by, low, high, without in raw)
 
 
-def stored_in(texts: Iterator[str] | Sequence[str], read: Callable[[str], Any]) -> list[Counters]:
+def stored_in(texts: Sequence[str], read: Callable[[str], Any]) -> list[Counters]:
     """The counters of stored entries. `texts`: the entries' metadata. `read`: _outputs.from_text."""
     found: list[Counters] = []
     for text in texts:

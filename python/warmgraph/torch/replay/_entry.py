@@ -14,7 +14,7 @@ from warmgraph import dtypes, errors
 from warmgraph.arrays._device import Device
 from warmgraph.core.binding import _c
 from warmgraph.core.binding._library import Handle, array_of, kind_of, library
-from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata, report_of, stored_metadata
+from warmgraph.core.cache._cache import OUTCOMES, Cache, Report, found_metadata, report_of
 from warmgraph.reading import _native_snapshots
 
 FLAT = 256  # the base that all addresses of CUDA memory get in the C interface
@@ -22,7 +22,6 @@ FLAT = 256  # the base that all addresses of CUDA memory get in the C interface
 _TENSOR, _LAYOUT, _STATE, _ARG = "PiIP", "PiIPP", "PQQQi", "PiiQQQPPQQ"
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 _WORD = 8  # bytes of an address
-_MOST_LISTED = 256  # entries
 
 
 @dataclasses.dataclass
@@ -227,11 +226,6 @@ def _raw_adoption(first: CapturedGraph, second: CapturedGraph | str, asked: _Jud
     if asked is not None:
         adoption.answer = asked.raw
     return adoption, keep
-
-
-def metadata_of_all(cache: Cache, device: Device, name: str) -> list[str]:
-    """The metadata of a function's stored entries, the last used first; [] if the folder cannot be read."""
-    return stored_metadata(cache, device, name, _MOST_LISTED)
 
 
 def write_capture(cache: Cache, device: Device, given: Declaration, captured: CapturedGraph, folder: str) -> None:
