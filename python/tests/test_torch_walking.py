@@ -166,6 +166,18 @@ def test_what_cannot_be_compared_is_refused_where_code_names_it(made: Any, why: 
     assert not any("unread" in path for path in read(Net(unread=[made()])).found.facts)
 
 
+def test_operators_and_functions_are_keys() -> None:
+    """Classes of tensors have tables by which they replace operators, as torchao's do."""
+    table = {torch.ops.aten.mm.default: 1, torch.ops.aten.mm: 2, torch.relu: 3, functools.reduce: 4, torch.Tensor.t: 5, Net.forward: 6}
+    facts = read(Net(other=table)).found.facts
+    keys = ["operator aten.mm.default", "operator aten.mm", "torch.relu", "_functools.reduce", "torch._C.TensorBase.t",
+            f"{__name__}.Net.forward"]
+    assert facts["self.other"] == f"dict of 6: {', '.join(keys)}" and facts["self.other[operator aten.mm]"] == "int 2"
+    assert any(path.startswith("self.other.keys.") and text.startswith("function Net.forward") for path, text in facts.items())
+    with pytest.raises(errors.NotRecordable, match="has a key of type function"):
+        read(Net(other={lambda: 1: 2}))
+
+
 def reorder(held: dict[str, Any]) -> None:
     first = next(iter(held))
     held[first] = held.pop(first)

@@ -264,6 +264,13 @@ def text_of_key(walker: Walker, path: str, key: Any) -> str:
             walker.classes.setdefault(type(key), False)
         kind = "" if type(key) is tuple else f"{type(key).__qualname__}{getattr(key, '_fields', '')}"
         return f"{kind}({', '.join(text_of_key(walker, path, one) for one in key)})"
+    operators = sys.modules.get("torch._ops")
+    if operators is not None and isinstance(key, (operators.OpOverload, operators.OpOverloadPacket)):
+        return f"operator {key}"
+    name = _name_of_function(key) if callable(key) else ""
+    if name:  # a table of functions, e.g. the one by which a tensor's class replaces operators
+        walker.value(f"{path}.keys.{name}", key)
+        return name
     raise errors.NotRecordable(f"{path} has a key of type {type(key).__qualname__}, which cannot be compared in another "
                                "process: use numbers, texts or tuples of them")
 
@@ -296,8 +303,19 @@ def text_of(value: Any) -> str | None:
     return None
 
 
+def _name_of_function(value: Any) -> str:
+    """The name by which a module or a class has this function, or ""."""
+    if _is_found_by_name(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    name, owner = getattr(value, "__name__", ""), getattr(value, "__objclass__", None)
+    if owner is not None and getattr(owner, name, None) is value:  # torch.Tensor.t
+        return f"{owner.__module__}.{owner.__qualname__}.{name}"
+    module = getattr(value, "__module__", None) or ""
+    return f"{module}.{name}" if name and getattr(sys.modules.get(module), name, None) is value else ""  # torch.relu
+
+
 def _is_found_by_name(value: Any) -> bool:
-    """Whether a compiled library has the function under its own name."""
+    """Whether a module has the function under its own name."""
     found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for name in str(getattr(value, "__qualname__", None)).split("."):
         found = getattr(found, name, None)

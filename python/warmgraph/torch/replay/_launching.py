@@ -61,7 +61,7 @@ def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws
 def _launch_with_words(device: torch.device, words: torch.Tensor, draws: int, launch: Callable[[], Any], generator: Any) -> None:
     if generator is None:
         generator = torch.cuda.default_generators[device.index or 0]
-    elif generator.device != device:
+    elif generator.device.type != device.type or generator.device.index not in (None, device.index):  # None: torch.Generator("cuda")
         raise errors.NotRecordable(f"a torch.Generator is on {generator.device}, but the tensors are on {device}")
     offset, seed = generator.get_offset(), generator.initial_seed()
     with torch.no_grad():
