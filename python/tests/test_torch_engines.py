@@ -156,15 +156,15 @@ def test_a_refusal_is_captured_by_pytorch_into_the_pool_with_one_warning(caplog)
 
     Odd.__module__ = "torch.odd"
     odd = Odd()
-    odd.lock = __import__("threading").Lock()
+    odd.items = iter([1])
 
     def forward() -> Any:
-        return blocked(runner.ids) if odd.lock else None
+        return blocked(runner.ids) if odd.items else None
 
     with caplog.at_level(logging.WARNING, "warmgraph"):
         graph, output = runner.cache.capture_one(1, forward, pool=pool)
         runner.cache.capture_one(2, forward, pool=pool)
-    assert graph.outcome == "captured" and "lock" in graph.why and graph.pool() == pool and not host.entries
+    assert graph.outcome == "captured" and "items" in graph.why and graph.pool() == pool and not host.entries
     assert len([one for one in caplog.records if "captured only by PyTorch" in one.message]) == 1
     runner.ids.fill_(2)
     graph.replay()

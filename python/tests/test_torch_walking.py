@@ -8,6 +8,7 @@ import gc
 import pathlib
 import random
 import sys
+import threading
 import weakref
 from typing import Any, Callable
 
@@ -168,14 +169,22 @@ def test_what_cannot_be_compared_is_refused_where_code_names_it(made: Any, why: 
 
 def test_operators_and_functions_are_keys() -> None:
     """Classes of tensors have tables by which they replace operators, as torchao's do."""
-    table = {torch.ops.aten.mm.default: 1, torch.ops.aten.mm: 2, torch.relu: 3, functools.reduce: 4, torch.Tensor.t: 5, Net.forward: 6}
+    table = {torch.ops.aten.mm.default: 1, torch.ops.aten.mm: 2, torch.relu: 3, functools.reduce: 4, torch.Tensor.t: 5, Net.forward: 6,
+             torch.int8: 7, torch.device("cuda", 1): 8}
     facts = read(Net(other=table)).found.facts
     keys = ["operator aten.mm.default", "operator aten.mm", "torch.relu", "_functools.reduce", "torch._C.TensorBase.t",
-            f"{__name__}.Net.forward"]
-    assert facts["self.other"] == f"dict of 6: {', '.join(keys)}" and facts["self.other[operator aten.mm]"] == "int 2"
+            f"{__name__}.Net.forward", "torch.int8", "cuda:1"]
+    assert facts["self.other"] == f"dict of 8: {', '.join(keys)}" and facts["self.other[operator aten.mm]"] == "int 2"
     assert any(path.startswith("self.other.keys.") and text.startswith("function Net.forward") for path, text in facts.items())
     with pytest.raises(errors.NotRecordable, match="has a key of type function"):
         read(Net(other={lambda: 1: 2}))
+
+
+def test_a_lock_is_the_fact_whether_it_is_held() -> None:
+    module = Net(other=[threading.Lock(), threading.RLock()])
+    assert [read(module).found.facts[f"self.other[{i}]"] for i in range(2)] == ["lock unlocked", "RLock unlocked"]
+    with module.other[0]:
+        assert read(module).found.facts["self.other[0]"] == "lock locked"
 
 
 def reorder(held: dict[str, Any]) -> None:

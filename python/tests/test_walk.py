@@ -408,7 +408,7 @@ def test_arrays_have_names_that_the_library_takes(paths):
     assert _names.binding_names(["self.weights[0]", "kv['a'][1]"]) == {"self.weights[0]": "self.weights.0", "kv['a'][1]": "kv.a.1"}
 
 
-@pytest.mark.parametrize("value", [threading.Lock(), open("/dev/null"), iter([1]), {object(): 1}, {frozenset({1}): 2}])
+@pytest.mark.parametrize("value", [open("/dev/null"), iter([1]), {object(): 1}, {frozenset({1}): 2}])
 def test_what_cannot_be_compared_is_refused_by_its_path(value):
     with pytest.raises(NotRecordable, match=r"^x\[0\]"):
         read(x=[value])

@@ -10,6 +10,7 @@ import operator
 import pathlib
 import re
 import sys
+import threading
 import types
 from typing import Any
 
@@ -48,6 +49,16 @@ def _read_object(walker: Walker, path: str, value: Any) -> None:
         raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: store the "
                                    "values that the function needs as plain values")
     read_rest(walker, path, value)
+
+
+@PYTHON.reads(type(threading.Lock()), type(threading.RLock()))
+def _read_lock(walker: Walker, path: str, value: Any) -> None:
+    """A lock changes no result; only code that asks whether it is held could."""
+    def state() -> str:
+        return f"{type(value).__name__} {repr(value)[1:].split()[0]}"  # "unlocked"
+
+    walker.watch(state)
+    walker.fact(path, state())
 
 
 @PYTHON.reads(set, frozenset)
@@ -267,6 +278,8 @@ def text_of_key(walker: Walker, path: str, key: Any) -> str:
     operators = sys.modules.get("torch._ops")
     if operators is not None and isinstance(key, (operators.OpOverload, operators.OpOverloadPacket)):
         return f"operator {key}"
+    if operators is not None and isinstance(key, (sys.modules["torch"].dtype, sys.modules["torch"].device)):
+        return str(key)
     name = _name_of_function(key) if callable(key) else ""
     if name:  # a table of functions, e.g. the one by which a tensor's class replaces operators
         walker.value(f"{path}.keys.{name}", key)

@@ -115,7 +115,7 @@ class Program:
         with self.torch.no_grad():
             if self.row.suite == "generate":
                 return copied(self.torch, zoo.generated(self.model, inputs))
-            return copied(self.torch, (function or self.native)(**inputs))
+            return copied(self.torch, (self.native if function is None else function)(**inputs))
 
     def natives(self):
         """Results for each input, and the differences between two runs on the first."""
