@@ -806,4 +806,5 @@ REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1",
            "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
            "eigenvalues": "which cannot be captured and may leave its library unusable",
            "green_context": "it runs in another context than the device's primary one",
+           "torchao_int8_activations": "in safe_int_mm",  # PyTorch cannot capture it
            "number_for_a_kernel": "each call changes window.length"}
