@@ -39,23 +39,23 @@ Result<std::optional<store::StampedBytes>> BundleTier::get(const store::Name& na
             fail(ErrorCode::corrupt, "{} has {} bytes, at most {} are read", text, member->object_size(), extent.bytes);
         return found;
     }
-    if (!extent.whole && extent.bytes <= member->head.size()) { // only the guards are asked for, and the index has them
+    if (!extent.whole && extent.offset == 0 && extent.bytes <= member->head.size()) { // only the guards are asked for, and the index has them
         const ByteView head = member->head.first(extent.bytes);
         found.bytes = Bytes(head.begin(), head.end());
         return found;
     }
-    if (!extent.whole && !member->head.empty()) { // returns the whole head; its envelope says where the guards end
+    if (!extent.whole && extent.offset == 0 && !member->head.empty()) { // returns the whole head; its envelope says where the guards end
         found.bytes = Bytes(member->head.begin(), member->head.end());
         return found;
     }
     auto bytes = m_bundle->content(*member);
     if (!bytes && bytes.error().code != ErrorCode::corrupt) return within(m_label, std::move(bytes.error()));
-    if (bytes && bytes->size() > extent.bytes) bytes->resize(extent.bytes);
+    if (bytes) cut(*bytes, extent);
     found.bytes = std::move(bytes);
     return found;
 }
 
-Result<void> BundleTier::put(const store::Name& name, ByteView)
+Result<void> BundleTier::put(const store::Name& name, ByteView, store::PutMode)
 {
     return fail(ErrorCode::permission_denied, "cannot write {} into bundle {}: bundles are read-only", to_text(name),
                 m_label);

@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"guards", {"base", "cachefmt"}},
     {"store", {"base", "cachefmt"}},
     {"profile", {"base", "cachefmt", "store"}},
+    {"remote", {"base", "cachefmt", "store", "profile"}},
     {"backends/api", {"base", "cachefmt"}},
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
     {"backends/cuda", {"base", "cachefmt", "backends/api"}},
@@ -41,11 +42,11 @@ const std::map<std::string, std::set<std::string>> k_allowed{
       "api", "device", "preload", "pairs"}},
     {"facade",
      {"base", "cachefmt", "guards", "store", "autotune", "profile", "backends/api", "backends/built", "precompile",
-      "bundle", "replay", "capture", "ranks", "api", "device", "preload", "pairs", "call"}},
+      "bundle", "replay", "capture", "ranks", "api", "device", "preload", "pairs", "call", "remote"}},
     {"c", {"base", "cachefmt", "facade", "backends/api", "api"}},
     {"tool",
      {"base", "cachefmt", "guards", "store", "profile", "bundle", "backends/api", "backends/built", "precompile",
-      "ranks"}},
+      "ranks", "remote"}},
 };
 
 std::set<std::string> public_headers()

@@ -20,7 +20,8 @@ public:
         read += given.size();
         return store::StampedBytes{stamp, std::move(given)};
     }
-    Result<void> put(const store::Name& name, ByteView bytes) override
+    using Tier::put;
+    Result<void> put(const store::Name& name, ByteView bytes, store::PutMode) override
     {
         objects[to_text(name)] = {Bytes(bytes.begin(), bytes.end()), {.version = tells ? ++m_version : 0}};
         return {};

@@ -22,15 +22,15 @@ public:
             found.bytes =
                 fail(ErrorCode::corrupt, "object has {} bytes, at most {} are read", bytes.size(), extent.bytes);
         else
-            found.bytes =
-                Bytes(bytes.begin(),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(bytes.size(), extent.bytes)));
+            store::cut(*(found.bytes = bytes), extent);
         return found;
     }
-    Result<void> put(const store::Name& name, ByteView bytes) override
+    using Tier::put;
+    Result<void> put(const store::Name& name, ByteView bytes, store::PutMode mode) override
     {
         const std::scoped_lock guard(m_mutex);
-        m_objects[to_text(name)].assign(bytes.begin(), bytes.end());
+        const auto [object, is_new] = m_objects.try_emplace(to_text(name));
+        if (is_new || mode == store::PutMode::replace) object->second.assign(bytes.begin(), bytes.end());
         return {};
     }
     Result<void> remove(const store::Name& name) override

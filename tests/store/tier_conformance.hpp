@@ -21,7 +21,11 @@ public:
     {
         return m_store->tier().get(name, extent);
     }
-    Result<void> put(const store::Name& name, ByteView bytes) override { return m_store->tier().put(name, bytes); }
+    using Tier::put;
+    Result<void> put(const store::Name& name, ByteView bytes, store::PutMode mode) override
+    {
+        return m_store->tier().put(name, bytes, mode);
+    }
     Result<void> remove(const store::Name& name) override { return m_store->tier().remove(name); }
     Result<std::vector<store::Name>> list(const store::Scope& scope) override { return m_store->tier().list(scope); }
     Result<void> note_use(const store::Name& name) override { return m_store->tier().note_use(name); }

@@ -1,15 +1,11 @@
-// Tests tiers: names as text, the behaviour of every tier, and the typed Store on top of any tier.
-#include <thread>
-
+// Tests tiers: names as text, and the tiers of this folder.
 #include "tier_conformance.hpp"
-#include "warmgraph/store/store.hpp"
 
 namespace warmgraph::test::tier_test {
 namespace {
 
 using store::ImageName;
 using store::Name;
-using store::Scope;
 
 TEST(TierNames, AreTextAndBack)
 {
@@ -37,136 +33,6 @@ TEST(TierNames, ThatTheLibraryDoesNotMakeAreNone)
           "/" + folder + "decode/" + hex, "autotune/" + hex, "autotune/" + hex + ".best_config.best_config",
           "autotune/x/" + hex + ".best_config", "autotune/" + std::string(64, 'A') + ".best_config"})
         EXPECT_FALSE(store::name_from_text(text)) << text;
-}
-
-TEST_P(TierConformance, GivesWhatWasPut)
-{
-    const Name name = entry(k_decode, "a");
-    EXPECT_EQ(text_of(name), "none");
-    put(name, "first");
-    EXPECT_EQ(text_of(name), "first");
-    put(name, "second, and longer");
-    EXPECT_EQ(text_of(name), "second, and longer");
-    put(name, "");
-    EXPECT_EQ(text_of(name), "");
-}
-
-TEST_P(TierConformance, GivesAsMuchAsIsWanted)
-{
-    const Name name = image("0123456789");
-    put(name, "0123456789");
-    const auto start = take(m_tier->get(name, {4, false}));
-    ASSERT_TRUE(start);
-    EXPECT_EQ(as_text(*start->bytes), "0123");
-    EXPECT_EQ(start->stamp.size, 10U) << "of the whole object";
-    EXPECT_EQ(as_text(*(*m_tier->get(name, {10}))->bytes), "0123456789");
-    EXPECT_TRUE(failed_with((*m_tier->get(name, {9}))->bytes, ErrorCode::corrupt, "10 bytes, at most 9"));
-}
-
-TEST_P(TierConformance, KeepsNamesApart)
-{
-    const Name names[]{entry(k_decode, "a"), entry(k_decode, "b"), entry(k_prompt, "a"), image("a")};
-    for (std::size_t i = 0; i < std::size(names); ++i) put(names[i], std::to_string(i));
-    for (std::size_t i = 0; i < std::size(names); ++i) EXPECT_EQ(text_of(names[i]), std::to_string(i));
-}
-
-TEST_P(TierConformance, RemovesAlsoWhatIsNotThere)
-{
-    const Name name = entry(k_decode, "a");
-    put(name, "text");
-    EXPECT_TRUE(succeeded(m_tier->remove(name)));
-    EXPECT_EQ(text_of(name), "none");
-    EXPECT_TRUE(succeeded(m_tier->remove(name)));
-    EXPECT_TRUE(succeeded(m_tier->remove(image("never"))));
-}
-
-TEST_P(TierConformance, ListsByScopeInOrder)
-{
-    EXPECT_TRUE(m_tier->list({}).value().empty());
-    EXPECT_TRUE(m_tier->list({.function = k_decode}).value().empty());
-    for (const char* of : {"a", "b", "c"}) put(entry(k_decode, of), of);
-    put(entry(k_prompt, "a"), "a");
-    for (const char* of : {"a", "b"}) put(image(of), of);
-    const auto of_decode = m_tier->list({.function = k_decode}).value();
-    EXPECT_THAT(of_decode, UnorderedElementsAre(entry(k_decode, "a"), entry(k_decode, "b"), entry(k_decode, "c")));
-    EXPECT_TRUE(std::ranges::is_sorted(of_decode));
-    EXPECT_THAT(m_tier->list({.function = k_prompt}).value(), ElementsAre(entry(k_prompt, "a")));
-    EXPECT_EQ(m_tier->list({}).value().size(), 4U);
-    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::images}).value(),
-                UnorderedElementsAre(image("a"), image("b")));
-    EXPECT_TRUE(m_tier->list({.kind = store::ArtifactKind::tuned}).value().empty());
-    const Name tuned = store::ArtifactName{store::ArtifactKind::tuned, sha256(as_bytes("a"))};
-    const Name module = store::ArtifactName{store::ArtifactKind::tuned, sha256(as_bytes("a")), store::k_module_form};
-    put(tuned, "tuned");
-    put(module, "module");
-    EXPECT_EQ(text_of(tuned), "tuned");
-    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::tuned}).value(), UnorderedElementsAre(tuned, module));
-    EXPECT_TRUE(succeeded(m_tier->remove(tuned)));
-    EXPECT_THAT(m_tier->list({.kind = store::ArtifactKind::tuned}).value(), ElementsAre(module));
-}
-
-TEST_P(TierConformance, NotesAUse)
-{
-    put(image("a"), "a");
-    EXPECT_TRUE(succeeded(m_tier->note_use(image("a"))));
-    EXPECT_EQ(text_of(image("a")), "a");
-}
-
-TEST_P(TierConformance, GivesRefusedBytesNoMore)
-{
-    const Name name = entry(k_decode, "a");
-    put(name, "damaged");
-    m_tier->refuse(name, (*m_tier->get(name, {100}))->stamp, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_EQ(text_of(name), "none");
-    EXPECT_TRUE(m_tier->list({}).value().empty());
-    put(name, "better");
-    EXPECT_EQ(text_of(name), "better");
-}
-
-TEST_P(TierConformance, ShowsOneObjectOrTheOtherWhileItIsReplaced)
-{
-    const Name name = entry(k_decode, "a");
-    const std::string texts[]{std::string(1000, 'x'), std::string(3000, 'y')};
-    put(name, texts[0]);
-    std::jthread writer([&](const std::stop_token& stop) {
-        for (int i = 0; !stop.stop_requested(); ++i) ASSERT_TRUE(succeeded(m_tier->put(name, as_bytes(texts[i % 2]))));
-    });
-    for (int i = 0; i < 200; ++i) {
-        const std::string text = text_of(name);
-        ASSERT_TRUE(text == texts[0] || text == texts[1]) << text.substr(0, 100);
-    }
-}
-
-TEST_P(TierConformance, CarriesTheTypedStore)
-{
-    store::Store store(*m_tier);
-    const Bytes code = image_of("device code");
-    const Entry one = make_entry(k_decode, 7, "bitwise", {code});
-    EXPECT_FALSE(store.entry(one.header.key).value());
-    EXPECT_TRUE(store.publish_image(code).value());
-    EXPECT_FALSE(store.publish_image(code).value()) << "it is there";
-    ASSERT_TRUE(succeeded(store.publish(one)));
-    EXPECT_EQ(*store.header(one.header.key).value(), one.header);
-    EXPECT_EQ(store.entry(one.header.key).value(), one);
-    EXPECT_EQ(store.image(sha256(code)).value(), code);
-    EXPECT_EQ(store.variants(k_decode).value().size(), 1U);
-    ASSERT_TRUE(succeeded(store.remove(one.header.key)));
-    EXPECT_FALSE(store.entry(one.header.key).value());
-}
-
-TEST_P(TierConformance, GivesDamageToTheTypedStoreWhichRefusesIt)
-{
-    store::Store store(*m_tier);
-    const Entry one = make_entry(k_decode);
-    ASSERT_TRUE(succeeded(store.publish(one)));
-    Bytes bytes = *(*m_tier->get(one.header.key, {1 << 20}))->bytes;
-    bytes[200] ^= std::byte{1};
-    ASSERT_TRUE(succeeded(m_tier->put(one.header.key, bytes)));
-    EXPECT_TRUE(failed_with(store.entry(one.header.key), ErrorCode::corrupt, to_hex(one.header.key.guards_digest)));
-    EXPECT_FALSE(store.entry(one.header.key).value()) << "it is gone";
-    ASSERT_TRUE(succeeded(m_tier->put(image("right"), as_bytes("wrong"))));
-    EXPECT_FALSE(store.image(sha256(as_bytes("right"))).value());
-    EXPECT_EQ(text_of(image("right")), "none");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TierConformance, testing::ValuesIn(k_tiers),

@@ -21,7 +21,7 @@ public:
 
     [[nodiscard]] Result<std::optional<store::StampedBytes>> get(const store::Name& name,
                                                                  store::ReadLimit extent) override;
-    [[nodiscard]] Result<void> put(const store::Name& name, ByteView bytes) override;
+    [[nodiscard]] Result<void> put(const store::Name& name, ByteView bytes, store::PutMode mode) override;
     [[nodiscard]] Result<void> remove(const store::Name& name) override;
     [[nodiscard]] Result<std::vector<store::Name>> list(const store::Scope& scope) override;
     void refuse(const store::Name& name, const store::Stamp& stamp, const Error& reason) noexcept override;

@@ -6,6 +6,7 @@
 // time, not the caller's result. tests/store/tier_conformance.hpp tests what every tier must do.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -65,11 +66,33 @@ struct Scope {
 /// The common prefix of the to_text() names in this scope: "entries/<model_info>/<rank>/<function>/".
 [[nodiscard]] std::string prefix_of(const Scope& scope);
 
-/// How much of an object to read.
+/// How much of an object to read, and how long that may take.
 struct ReadLimit {
     std::uint64_t bytes = 0; ///< the most bytes to read
     /// true: the object must fit into `bytes`; a larger one is `corrupt` and need not be read
     bool whole = true;
+    std::uint64_t offset = 0; ///< where the bytes begin in the object; a whole object begins at 0
+    /// The answer is worth no more time than this; 0: the tier's own limit. The folder reads in any case.
+    std::chrono::milliseconds within{0};
+};
+
+/// The number of bytes from the object's beginning to the last one that is asked for.
+[[nodiscard]] inline std::uint64_t end_of(const ReadLimit& extent) noexcept
+{
+    return extent.bytes > ~extent.offset ? ~0ULL : extent.offset + extent.bytes;
+}
+/// Leaves of an object's bytes, from its beginning on, those that were asked for.
+inline void cut(Bytes& bytes, const ReadLimit& extent)
+{
+    const std::uint64_t size = bytes.size(), begin = std::min(extent.offset, size);
+    bytes.resize(begin + std::min(extent.bytes, size - begin));
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+/// What to do if the name is taken.
+enum class PutMode : std::uint8_t {
+    replace,
+    create_only, ///< the object there stays, and that is a success; a tier that cannot tell replaces it
 };
 
 /// Identifies one state of an object. A tier leaves out the members that it does not know.
@@ -99,7 +122,8 @@ public:
     /// Reads the object's first bytes. nullopt: not found. An Error as the outer result says nothing about the object.
     [[nodiscard]] virtual Result<std::optional<StampedBytes>> get(const Name& name, ReadLimit extent) = 0;
     /// Keeps exactly these bytes under the name, or leaves the old object. A concurrent get() sees one of the two.
-    [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes) = 0;
+    [[nodiscard]] virtual Result<void> put(const Name& name, ByteView bytes, PutMode mode) = 0;
+    [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) { return put(name, bytes, PutMode::replace); }
     /// Removes an object. Removing a missing object is not a failure.
     [[nodiscard]] virtual Result<void> remove(const Name& name) = 0;
     /// Lists the names, sorted. Objects that are put or removed meanwhile may be missing or present.
@@ -113,6 +137,9 @@ public:
     /// The bytes with this stamp failed verification, for `reason`: the tier must not give them again. A better object
     /// that was put meanwhile stays. Best effort. The default removes the object.
     virtual void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept;
+    /// True for a tier that other machines share: it is asked last, what it gives is copied into the folder, and its lists
+    /// are not asked for where the folder's own suffice.
+    [[nodiscard]] virtual bool is_remote() const noexcept { return false; }
 };
 
 } // namespace warmgraph::store

@@ -111,12 +111,13 @@ Result<std::optional<StampedBytes>> Disk::read_in(FileSystem& folder, const Path
         found.bytes = fail(ErrorCode::corrupt, "file has {} bytes, at most {} are read", (*info)->size, extent.bytes);
         return found;
     }
-    auto content = folder.read(path, extent.bytes);
+    auto content = folder.read(path, end_of(extent));
     if (!content) return std::unexpected(content.error());
     if (!*content) return std::nullopt;
     if (auto ok = trust.admits_file((*content)->info, layout.root() / shown, name, (*content)->bytes); !ok)
         return std::unexpected(ok.error());
     found.bytes = std::move((*content)->bytes);
+    cut(*found.bytes, extent);
     return found;
 }
 

@@ -56,10 +56,12 @@ Result<std::optional<StampedBytes>> LocalTier::get(const Name& name, ReadLimit e
     return m_disk.read(m_disk.layout.path(name), extent, &name);
 }
 
-Result<void> LocalTier::put(const Name& name, ByteView bytes)
+Result<void> LocalTier::put(const Name& name, ByteView bytes, PutMode mode)
 {
     const Path path = m_disk.layout.path(name);
     const auto* const key = std::get_if<EntryKey>(&name);
+    if (mode == PutMode::create_only)
+        if (const auto there = m_disk.files.info(path); there && *there) return {};
     Result<std::optional<FileInfo>> previous;
     const auto done = made_in_root("write", [&] {
         if (key != nullptr) m_leases.take(*key);
@@ -74,6 +76,7 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     // The file is written: a failure from here on concerns clean-up only, and the next writer repeats it.
     touch_tag();
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
+    if (mode == PutMode::replace && m_listener) m_listener(name);
     return {};
 }
 

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "tiers/local/disk.hpp"
 #include "tiers/local/leases.hpp"
@@ -20,7 +22,8 @@ public:
     [[nodiscard]] Result<std::optional<StampedBytes>> get(const Name& name, ReadLimit extent) override;
     /// Makes and marks a folder that was removed or emptied. permission_denied: read-only, or no longer a folder of the
     /// library.
-    [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
+    [[nodiscard]] Result<void> put(const Name& name, ByteView bytes, PutMode mode) override;
+    using Tier::put;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
     /// Opens the function's folder only once.
@@ -35,6 +38,10 @@ public:
     /// Locks an artifact for a process that reads and rewrites it. permission_denied also when the folder lost its
     /// mark.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
+
+    /// Called with each name that was put with PutMode::replace: this process made the object, and did not copy it from
+    /// another tier. Set it before other threads use the tier; it must not throw.
+    void listen(std::function<void(const Name&)> listener) { m_listener = std::move(listener); }
 
     [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }
     /// Leases on the entries that this process put or used: no process removes them while this process lives.
@@ -57,6 +64,7 @@ private:
     void touch_tag() const;
 
     Disk m_disk;
+    std::function<void(const Name&)> m_listener;
     Leases m_leases;
     std::atomic<bool> m_has_used = false; ///< this process has noted a use; the first one touches the mark
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
