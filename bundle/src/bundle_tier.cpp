@@ -39,12 +39,14 @@ Result<std::optional<store::StampedBytes>> BundleTier::get(const store::Name& na
             fail(ErrorCode::corrupt, "{} has {} bytes, at most {} are read", text, member->object_size(), extent.bytes);
         return found;
     }
-    if (!extent.whole && extent.offset == 0 && extent.bytes <= member->head.size()) { // only the guards are asked for, and the index has them
+    if (!extent.whole && extent.offset == 0 &&
+        extent.bytes <= member->head.size()) { // only the guards are asked for, and the index has them
         const ByteView head = member->head.first(extent.bytes);
         found.bytes = Bytes(head.begin(), head.end());
         return found;
     }
-    if (!extent.whole && extent.offset == 0 && !member->head.empty()) { // returns the whole head; its envelope says where the guards end
+    if (!extent.whole && extent.offset == 0 &&
+        !member->head.empty()) { // returns the whole head; its envelope says where the guards end
         found.bytes = Bytes(member->head.begin(), member->head.end());
         return found;
     }

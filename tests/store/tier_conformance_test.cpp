@@ -31,7 +31,8 @@ TEST_P(TierConformance, GivesAsMuchAsIsWanted)
     EXPECT_EQ(start->stamp.size, 10U) << "of the whole object";
     EXPECT_EQ(as_text(*(*m_tier->get(name, {10}))->bytes), "0123456789");
     EXPECT_TRUE(failed_with((*m_tier->get(name, {9}))->bytes, ErrorCode::corrupt, "10 bytes, at most 9"));
-    for (const auto& [offset, bytes, text] : std::initializer_list<std::tuple<std::uint64_t, std::uint64_t, const char*>>{
+    for (const auto& [offset, bytes, text] :
+         std::initializer_list<std::tuple<std::uint64_t, std::uint64_t, const char*>>{
              {4, 3, "456"}, {8, 100, "89"}, {10, 1, ""}, {~0ULL, 1, ""}, {0, ~0ULL, "0123456789"}}) {
         const auto part = take(m_tier->get(name, {.bytes = bytes, .whole = false, .offset = offset}));
         ASSERT_TRUE(part) << offset;

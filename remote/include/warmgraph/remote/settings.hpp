@@ -38,14 +38,14 @@ struct Settings {
     /// The URL without credentials and attributes, for messages: "redis://cache:6379/0", "s3://models/warmgraph".
     std::string label;
     std::string host;
-    std::uint16_t port = 0;  ///< 0: the scheme's own
-    std::string path;        ///< of HTTP with a leading '/', of S3 the prefix, of file and redis_socket the absolute path
-    std::string bucket;      ///< of S3
-    unsigned database = 0;   ///< of Redis
+    std::uint16_t port = 0; ///< 0: the scheme's own
+    std::string path;      ///< of HTTP with a leading '/', of S3 the prefix, of file and redis_socket the absolute path
+    std::string bucket;    ///< of S3
+    unsigned database = 0; ///< of Redis
     Credentials credentials;
     // --- Attributes
-    bool read_only = false;      ///< nothing is uploaded
-    bool allow_unsigned = false; ///< objects without an accepted signature are used, too
+    bool read_only = false;            ///< nothing is uploaded
+    bool allow_unsigned = false;       ///< objects without an accepted signature are used, too
     milliseconds connect_timeout{100}; ///< 1 s for https and s3, which need several round trips
     milliseconds header_timeout{1000}; ///< for an answer without a payload, or with at most 64 KiB
     milliseconds payload_timeout{30'000};
