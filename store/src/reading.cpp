@@ -107,7 +107,9 @@ Result<std::optional<StampedBytes>> read_in_parts(Tier& tier, const EntryKey& ke
     if (!header) return std::unexpected(header.error());
     if (!*header) return std::nullopt;
     if (!(*header)->content) {
-        found.bytes = std::unexpected((*header)->content.error());
+        // A header whose parts are of two objects is damaged, too: the caller reads the whole then.
+        if ((*header)->content.error().code == ErrorCode::untrusted)
+            found.bytes = std::unexpected((*header)->content.error());
         return std::move(*head);
     }
     const auto saved = std::chrono::milliseconds(static_cast<std::int64_t>((*header)->content->info.answer_ms));
