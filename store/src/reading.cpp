@@ -206,9 +206,10 @@ Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const Entry
                         : judge_and_keep(tier, key, caps, LookupBy::by_key, std::move(**found), memo);
 }
 
-Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap, Bytes* raw)
+Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap, Bytes* raw,
+                                                      std::chrono::milliseconds within)
 {
-    auto found = tier.get(ImageName{digest}, {cap});
+    auto found = tier.get(ImageName{digest}, {.bytes = cap, .within = within});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     JudgedObject<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};

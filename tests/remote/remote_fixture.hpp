@@ -20,6 +20,7 @@ struct SharedObjects {
     std::atomic<std::uint64_t> asked = 0, bytes = 0;
     std::optional<Error> fault; ///< what every call gives
     std::function<void(store::StampedBytes&)> lie;
+    std::vector<std::chrono::milliseconds> limits; ///< ReadLimit::within of each read that had one
 };
 
 class SharedTier final : public store::Tier {
@@ -28,6 +29,7 @@ public:
     Result<std::optional<store::StampedBytes>> get(const store::Name& name, store::ReadLimit extent) override
     {
         ++m_shared->asked;
+        if (extent.within.count() != 0) m_shared->limits.push_back(extent.within);
         if (m_shared->fault) return std::unexpected(*m_shared->fault);
         auto found = m_shared->tier.get(name, extent);
         if (found && *found && m_shared->lie) m_shared->lie(**found);

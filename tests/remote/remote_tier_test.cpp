@@ -82,6 +82,18 @@ TEST_F(RemoteTierTest, AnEntryThatIsReplacedWhileItIsReadIsReadAgain)
     EXPECT_EQ(open_with(connect(), "a")->entry(old.header.key).value(), now);
 }
 
+TEST_F(RemoteTierTest, APayloadMayTakeAsLongAsAHitSaves)
+{
+    using std::chrono::milliseconds;
+    Entry large = make_entry(k_decode, 3, std::string(40'000, 'a'), {m_image});
+    large.header.info.answer_ms = 250.5;
+    put(large, {m_image});
+    const auto store = open_with(connect(), "a");
+    EXPECT_EQ(store->entry(large.header.key).value(), large);
+    EXPECT_EQ(store->image(sha256(m_image)).value(), m_image);
+    EXPECT_EQ(m_shared->limits, (std::vector{milliseconds(250), milliseconds(250)}));
+}
+
 TEST_F(RemoteTierTest, ADeadOneIsAskedOnce)
 {
     m_shared->fault = Error{ErrorCode::io_failed, "remote test://remote: no connection within 100 ms"};
