@@ -48,6 +48,7 @@ Result<NearestProgram> ProgramLibrary::nearest(const Ingredients& now) const
     std::set<store::Name> seen;
     NearestProgram nearest;
     for (store::Tier* const tier : m_store.tiers()) {
+        if (tier->is_remote()) continue; // a list of a whole fleet's programs costs more than this explanation is worth
         const auto names = tier->list({store::ArtifactKind::compiled});
         if (!names) return std::unexpected(names.error());
         for (const store::Name& name : *names) {

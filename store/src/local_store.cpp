@@ -222,14 +222,18 @@ Result<std::vector<FunctionKey>> LocalStore::functions() const
 {
     auto functions = m_impl->tier.disk().functions();
     const Tiers tiers = this->tiers();
-    if (!functions || tiers.size() == 1) return functions;
-    std::set<FunctionKey> all(functions->begin(), functions->end());
+    if (tiers.size() == 1) return functions;
+    std::set<FunctionKey> all;
+    if (functions) all.insert(functions->begin(), functions->end());
     for (std::size_t i = 1; i < tiers.size(); ++i) {
+        if (tiers[i]->is_remote()) continue; // it may have the functions of a whole fleet
         const auto names = tiers[i]->list({});
-        if (!names) return std::unexpected(names.error());
+        if (!names && functions) functions = std::unexpected(names.error());
+        if (!names) continue;
         for (const Name& name : *names)
             if (const auto* const key = std::get_if<EntryKey>(&name)) all.insert(key->function);
     }
+    if (!functions && all.empty()) return functions;
     return std::vector(all.begin(), all.end());
 }
 

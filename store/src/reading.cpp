@@ -1,5 +1,7 @@
 #include "reading.hpp"
 
+#include <chrono>
+
 #include "warmgraph/store/packing.hpp"
 
 namespace warmgraph::store {
@@ -88,10 +90,61 @@ Result<std::optional<JudgedObject<Header>>> judge_unless_known(Tier& tier, const
     return judge_and_keep(tier, key, caps, asked, std::move(**found), memo);
 }
 
+/// Reads an entry of a remote: the header, and the rest if the header is accepted.
+Result<std::optional<StampedBytes>> read_in_parts(Tier& tier, const EntryKey& key, const Caps& caps, LookupBy asked)
+{
+    auto head = tier.get(key, {k_first_read, false});
+    if (!head) return std::unexpected(head.error());
+    if (!*head || !(*head)->bytes) return std::move(*head);
+    StampedBytes& found = **head;
+    if (found.stamp.size > entry_cap(caps.entry)) {
+        found.bytes =
+            fail(ErrorCode::corrupt, "it has {} bytes, at most {} are read", found.stamp.size, entry_cap(caps.entry));
+        return std::move(*head);
+    }
+    if (found.stamp.size <= found.bytes->size()) return std::move(*head);
+    const auto header = judge_header(tier, key, caps, asked, StampedBytes(found));
+    if (!header) return std::unexpected(header.error());
+    if (!*header) return std::nullopt;
+    if (!(*header)->content) {
+        found.bytes = std::unexpected((*header)->content.error());
+        return std::move(*head);
+    }
+    const auto saved = std::chrono::milliseconds(static_cast<std::int64_t>((*header)->content->info.answer_ms));
+    const std::uint64_t read = found.bytes->size();
+    const auto rest =
+        tier.get(key, {.bytes = found.stamp.size - read, .whole = false, .offset = read, .within = saved});
+    if (!rest) return std::unexpected(rest.error());
+    if (!*rest || !(*rest)->bytes) return std::nullopt;
+    // If another object took the name meanwhile, the two parts do not decode.
+    found.bytes->insert(found.bytes->end(), (*rest)->bytes->begin(), (*rest)->bytes->end());
+    return std::move(*head);
+}
+
 } // namespace
 
-Result<std::optional<JudgedObject<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, LookupBy asked)
+Result<std::optional<JudgedObject<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, LookupBy asked,
+                                                      Bytes* raw)
 {
+    const auto decoded = [&](const StampedBytes& object) {
+        return judge<Entry>(object, asked, [&](ByteView bytes) {
+            return only_in_use(cachefmt::decode(bytes, key, caps.entry, caps.trust));
+        });
+    };
+    if (tier.is_remote()) {
+        auto found = read_in_parts(tier, key, caps, asked);
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return std::nullopt;
+        auto entry = decoded(**found);
+        if (!entry.content && (*found)->bytes) { // its parts may be of two objects
+            found = tier.get(key, {entry_cap(caps.entry)});
+            if (!found) return std::unexpected(found.error());
+            if (!*found) return std::nullopt;
+            entry = decoded(**found);
+        }
+        if (raw != nullptr && entry.content) *raw = std::move(*(*found)->bytes);
+        return entry;
+    }
     const cachefmt::Trust trust = asked == LookupBy::by_key ? caps.trust : cachefmt::Trust{};
     if (trust.require) { // verify the signature before the payload is read; the read below verifies it again
         const auto header = read_header(tier, key, caps, asked);
@@ -151,12 +204,13 @@ Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const Entry
                         : judge_and_keep(tier, key, caps, LookupBy::by_key, std::move(**found), memo);
 }
 
-Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)
+Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap, Bytes* raw)
 {
     auto found = tier.get(ImageName{digest}, {cap});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     JudgedObject<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};
+    if (image.content && raw != nullptr) *raw = *image.content;
     if (image.content) image.content = unpack(std::move(*image.content), digest, cap);
     return image;
 }

@@ -28,8 +28,10 @@ struct JudgedObject {
 /// displayed, not used, so its signature is not required.
 enum class LookupBy : std::uint8_t { by_key, by_name };
 
+/// `raw`: receives the entry's bytes from a remote. A remote is asked for the header first, and for the rest only if the
+/// header is accepted, in at most the time that the header says a hit saves.
 [[nodiscard]] Result<std::optional<JudgedObject<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps,
-                                                                    LookupBy asked);
+                                                                    LookupBy asked, Bytes* raw = nullptr);
 [[nodiscard]] Result<std::optional<JudgedObject<EntryHeader>>> read_header(Tier& tier, const EntryKey& key,
                                                                            const Caps& caps, LookupBy asked);
 struct NamedHeader {
@@ -42,8 +44,9 @@ struct NamedHeader {
 /// Like read_header with LookupBy::by_key, but takes the header from `memo` if it is there.
 [[nodiscard]] Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const EntryKey& key,
                                                                        const Caps& caps, HeaderMemo& memo);
-[[nodiscard]] Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest,
-                                                                    std::uint64_t cap);
+/// `raw`: receives the bytes as they lie in the tier, perhaps compressed.
+[[nodiscard]] Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap,
+                                                                    Bytes* raw = nullptr);
 
 /// Calls Tier::refuse() for the object if the verdict is Fate::refuse.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "reading.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
@@ -26,26 +27,23 @@ Variant variant_of(NamedHeader&& found)
     return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
 }
 
+/// Whether what a remote gave can be used. A remote counts its damaged and untrusted objects itself; for this process they
+/// are not there.
+template <class T>
+bool accepted(Tier& remote, const EntryKey& key, const JudgedObject<T>& judged)
+{
+    if (!judged.content) remote.refuse(key, judged.stamp, judged.content.error());
+    return judged.content.has_value();
+}
+bool accepted(Tier& remote, const NamedHeader& found)
+{
+    return found.header && accepted(remote, found.key, *found.header);
+}
+
 void note_use_in(Tier& tier, const EntryKey& key)
 {
     if (const auto noted = tier.note_use(key); !noted)
         log().debug("the time of the last use is not stored: {}", noted.error().message);
-}
-
-Result<std::optional<Bytes>> image_in(Tier& tier, const Digest& digest, std::uint64_t size, std::uint64_t most)
-{
-    auto found = read_image(tier, digest, std::min(most, size));
-    if (!found) return std::unexpected(found.error());
-    if (!*found) return std::nullopt;
-    if ((*found)->content) return std::move(*(*found)->content);
-    if (size < most) {
-        // If the image is intact but larger than the entry says, only the entry is wrong, and other entries need the
-        // image.
-        const auto whole = read_image(tier, digest, most);
-        if (whole && *whole && (*whole)->content) return std::nullopt;
-    }
-    refuse(tier, ImageName{digest}, **found);
-    return std::nullopt;
 }
 
 Result<std::optional<Bytes>> object_in(Tier& tier, const Name& name, const Caps& caps)
@@ -96,14 +94,27 @@ Result<T> Store::ask_all(Ask ask) const
     return found;
 }
 
+void Store::keep(const Level& from, const Name& name, ByteView bytes) const
+{
+    const auto kept = m_levels.front().tier->put(name, bytes, PutMode::create_only);
+    if (!kept) log().debug("{} of {} is not kept: {}", to_text(name), from.tier->remote_label(), kept.error().message);
+    const auto* const key = std::get_if<EntryKey>(&name);
+    if (kept && key != nullptr && m_events.published) m_events.published(*key);
+}
+
 Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
     std::vector<Variant> variants;
+    std::optional<Error> failed;
     for (const Level& level : m_levels) {
         auto headers = read_headers(*level.tier, function, level.caps, *level.memo);
-        if (!headers) return std::unexpected(headers.error());
+        if (!headers) {
+            if (!failed) failed = headers.error();
+            continue;
+        }
         for (NamedHeader& found : *headers) {
+            if (level.tier->is_remote() && !accepted(*level.tier, found)) continue;
             Variant variant = variant_of(std::move(found));
             const auto above = std::ranges::find(variants, variant.guards_digest, &Variant::guards_digest);
             if (above == variants.end())
@@ -112,6 +123,7 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
                 *above = std::move(variant);
         }
     }
+    if (failed && variants.empty()) return std::unexpected(std::move(*failed));
     std::ranges::sort(variants, {}, &Variant::guards_digest);
     return variants;
 }
@@ -120,13 +132,19 @@ Result<std::vector<EntryUse>> Store::by_last_use(const FunctionKey& function) co
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
     std::vector<EntryUse> uses;
+    std::optional<Error> failed;
     for (const Level& level : m_levels) {
+        if (level.tier->is_remote()) continue; // a remote does not know its last uses
         const auto entries = level.tier->get_entries(function, k_stamp_alone);
-        if (!entries) return std::unexpected(entries.error());
+        if (!entries) {
+            if (!failed) failed = entries.error();
+            continue;
+        }
         for (const auto& [key, found] : *entries)
             if (std::ranges::find(uses, key.guards_digest, &EntryUse::guards_digest) == uses.end())
                 uses.push_back({key.guards_digest, found ? found->stamp.used : decltype(Stamp::used){}});
     }
+    if (failed && uses.empty()) return std::unexpected(std::move(*failed));
     std::ranges::stable_sort(uses, std::ranges::greater{}, &EntryUse::last_used);
     return uses;
 }
@@ -138,6 +156,7 @@ Result<Header> Store::header(const EntryKey& key) const
         auto found = known_header(*level.tier, key, level.caps, *level.memo);
         if (!found) return std::unexpected(found.error());
         if (!*found) return nullptr;
+        if (level.tier->is_remote() && !accepted(*level.tier, key, **found)) return nullptr;
         return named(key, std::move(**found));
     });
 }
@@ -152,9 +171,15 @@ Result<std::optional<Entry>> Store::entry(const EntryKey& key, ReadPurpose readi
 Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey& key, ReadPurpose reading,
                                              Stamp* stamp) const
 {
-    auto found = read_entry(*level.tier, key, level.caps, LookupBy::by_key);
+    Bytes raw;
+    auto found = read_entry(*level.tier, key, level.caps, LookupBy::by_key, &raw);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
+    if (level.tier->is_remote()) {
+        if (!accepted(*level.tier, key, **found)) return std::nullopt;
+        log().info("loaded {} from {} ({})", to_text(key), level.tier->remote_label(), size_text(raw.size()));
+        keep(level, key, raw);
+    }
     if (!(*found)->content) {
         refuse(*level.tier, key, **found);
         if (m_events.refused) m_events.refused(key, (*found)->stamp, (*found)->content.error());
@@ -223,8 +248,29 @@ try {
 
 Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t size)
 {
-    return ask_all<std::optional<Bytes>>(
-        [&](const Level& level) { return image_in(*level.tier, digest, size, level.caps.image_bytes); });
+    return ask_all<std::optional<Bytes>>([&](const Level& level) { return image_in(level, digest, size); });
+}
+
+Result<std::optional<Bytes>> Store::image_in(const Level& level, const Digest& digest, std::uint64_t size) const
+{
+    Tier& tier = *level.tier;
+    const std::uint64_t most = level.caps.image_bytes;
+    Bytes raw;
+    auto found = read_image(tier, digest, std::min(most, size), tier.is_remote() ? &raw : nullptr);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if ((*found)->content) {
+        if (tier.is_remote()) keep(level, ImageName{digest}, raw);
+        return std::move(*(*found)->content);
+    }
+    if (size < most && !tier.is_remote()) {
+        // If the image is intact but larger than the entry says, only the entry is wrong, and other entries need the
+        // image.
+        const auto whole = read_image(tier, digest, most);
+        if (whole && *whole && (*whole)->content) return std::nullopt;
+    }
+    refuse(tier, ImageName{digest}, **found);
+    return std::nullopt;
 }
 
 Result<std::optional<Bytes>> Store::object(const Name& name)

@@ -52,9 +52,9 @@ struct Settings {
     std::chrono::seconds ttl{0}; ///< objects are removed that long after they were put, where the store can; 0: never
     std::string name_space{};    ///< put before all names: "v7/"; caches with other namespaces do not see each other
     std::uint64_t max_bytes = 0; ///< objects above this size are neither uploaded nor read; 0: the kind's own limit
-    std::string region{"us-east-1"}; ///< of S3
-    std::string endpoint{};          ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
-    bool path_style = false;         ///< of S3: the bucket is in the path, not in the host; always with an endpoint
+    std::string region{};        ///< of S3; us-east-1 where nothing says another
+    std::string endpoint{};      ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
+    bool path_style = false;     ///< of S3: the bucket is in the path, not in the host; always with an endpoint
 };
 
 using EnvironmentReader = std::function<std::optional<std::string>(const char*)>;

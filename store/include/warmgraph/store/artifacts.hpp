@@ -63,6 +63,9 @@ public:
                          short_hex(Codec::key_of(*value)));
         if (value) {
             static_cast<void>(tier.note_use(name)); // fails in a read-only tier
+            // A copy in the folder spares the next look-up. Profiles are joined instead, where they are written.
+            if (tier.is_remote() && Codec::k_kind != ArtifactKind::profiles)
+                static_cast<void>(m_tiers.front()->put(name, *bytes, PutMode::create_only));
             return std::move(*value);
         }
         const bool is_refused = Codec::k_refusing == RefusalScope::everywhere

@@ -83,8 +83,9 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    /// Adds a read-only layer below the earlier ones, with its own `trust`. Call this before other threads use the
-    /// store.
+    /// Adds a layer below the earlier ones, with its own `trust`. The store only reads it; what a remote gives is copied
+    /// into the first tier (Tier::remote_label). A layer that fails hides nothing that another one has. Call this before
+    /// other threads use the store.
     void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
     /// The first tier, for code that copies bytes from one tier to another. Lives as long as this store, like tiers().
     [[nodiscard]] Tier& tier() noexcept { return *m_levels.front().tier; }
@@ -147,6 +148,10 @@ private:
     [[nodiscard]] Result<T> ask_all(Ask ask) const;
     [[nodiscard]] Result<std::optional<Entry>> entry_in(const Level& level, const EntryKey& key, ReadPurpose reading,
                                                         Stamp* stamp) const;
+    [[nodiscard]] Result<std::optional<Bytes>> image_in(const Level& level, const Digest& digest,
+                                                        std::uint64_t size) const;
+    /// Copies what a remote gave into the first tier. Best effort: a folder that is only read stays as it is.
+    void keep(const Level& from, const Name& name, ByteView bytes) const;
 
     std::vector<Level> m_levels; ///< only the first level is written
     StoreEvents m_events;

@@ -137,9 +137,10 @@ public:
     /// The bytes with this stamp failed verification, for `reason`: the tier must not give them again. A better object
     /// that was put meanwhile stays. Best effort. The default removes the object.
     virtual void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept;
-    /// True for a tier that other machines share: it is asked last, what it gives is copied into the folder, and its lists
-    /// are not asked for where the folder's own suffice.
-    [[nodiscard]] virtual bool is_remote() const noexcept { return false; }
+    /// The name of a store that other machines share, for messages; "" for the folder and its bundles. A remote is asked
+    /// last, and what it gives is copied into the folder.
+    [[nodiscard]] virtual std::string_view remote_label() const noexcept { return {}; }
+    [[nodiscard]] bool is_remote() const noexcept { return !remote_label().empty(); }
 };
 
 } // namespace warmgraph::store

@@ -1,0 +1,230 @@
+#include "warmgraph/remote/remote_tier.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "breaker.hpp"
+#include "sealed_artifact.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::remote {
+namespace {
+
+/// Failures of the store itself. Others say something about one object, and the next one may be right.
+bool is_of_store(const Error& error) noexcept
+{
+    return error.code == ErrorCode::io_failed || error.code == ErrorCode::permission_denied;
+}
+
+/// Asks for an object that cannot exist, because the answer takes the shortest way.
+Result<void> probed(store::Tier& backend)
+{
+    const auto answer = backend.get(store::ImageName{}, {.bytes = 0, .whole = false});
+    if (!answer && is_of_store(answer.error())) return std::unexpected(answer.error());
+    return {};
+}
+
+} // namespace
+
+RemoteTier::RemoteTier(std::unique_ptr<store::Tier> backend, RemoteOptions options, Clock& clock)
+    : m_backend(std::move(backend)),
+      m_options(std::move(options)),
+      m_clock(clock),
+      m_refused(std::move(m_options.refused)),
+      m_breaker(
+          std::make_unique<Breaker>(m_options.label, m_options.pause, [this] { return probed(*m_backend); }, clock))
+{
+    m_counts.label = m_options.label;
+}
+
+RemoteTier::~RemoteTier() = default;
+
+/// Asks the backend unless the breaker is open, adds the time, and opens the breaker after a failure of the store.
+template <class Call>
+auto RemoteTier::asked(double Counts::* time, Call call) -> decltype(call(std::declval<store::Tier&>()))
+{
+    if (!m_breaker->may_ask())
+        return fail(ErrorCode::io_failed, "remote {} is not asked now: {}", m_options.label, m_breaker->why_open());
+    const auto begin = m_clock.steady();
+    auto answer = call(*m_backend);
+    const double took = Milliseconds(m_clock.steady() - begin).count();
+    {
+        const std::scoped_lock lock{m_mutex};
+        m_counts.*time += took;
+    }
+    if (!answer) {
+        count_error(answer.error());
+        if (is_of_store(answer.error())) m_breaker->note_failure(answer.error());
+    }
+    return answer;
+}
+
+void RemoteTier::count_error(const Error& error)
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_counts.errors[std::string(to_string(error.code))];
+}
+
+bool RemoteTier::is_refused(const std::string& name) const
+{
+    const std::scoped_lock lock{m_mutex};
+    return m_refused.contains(name);
+}
+
+Result<std::optional<store::StampedBytes>> RemoteTier::get(const store::Name& name, store::ReadLimit extent)
+{
+    const auto* const artifact = std::get_if<store::ArtifactName>(&name);
+    if (is_refused(store::to_text(name)) || (artifact != nullptr && !extent.whole && extent.bytes != 0))
+        return std::nullopt;
+    if (auto known = known_head(name, extent)) return known;
+    if (extent.whole && m_options.max_bytes != 0) extent.bytes = std::min(extent.bytes, m_options.max_bytes);
+    store::ReadLimit stored = extent;
+    if (artifact != nullptr && extent.whole) stored.bytes += std::min<std::uint64_t>(k_seal_bytes, ~stored.bytes);
+    auto found = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get(name, stored); });
+    if (!found) return std::nullopt;
+    auto object = taken(name, extent, std::move(*found));
+    if (object) keep_head(name, extent, *object);
+    return object;
+}
+
+std::optional<store::StampedBytes> RemoteTier::known_head(const store::Name& name, store::ReadLimit extent)
+{
+    if (extent.whole || extent.offset != 0 || extent.bytes == 0) return std::nullopt;
+    const std::scoped_lock lock{m_mutex};
+    const auto known = m_heads.find(store::to_text(name));
+    if (known == m_heads.end()) return std::nullopt;
+    std::optional<store::StampedBytes> found;
+    if (known->second.limit == extent.bytes && m_clock.steady() < known->second.until)
+        found = std::move(known->second.object);
+    m_heads.erase(known);
+    return found;
+}
+
+void RemoteTier::keep_head(const store::Name& name, store::ReadLimit extent, const store::StampedBytes& found)
+{
+    constexpr std::size_t k_most = 64;
+    if (extent.whole || extent.offset != 0 || extent.bytes == 0 || !std::holds_alternative<store::EntryKey>(name))
+        return;
+    const std::scoped_lock lock{m_mutex};
+    if (m_heads.size() >= k_most) m_heads.clear();
+    m_heads.insert_or_assign(store::to_text(name),
+                             Head{found, extent.bytes, m_clock.steady() + std::chrono::seconds(5)});
+}
+
+/// Counts what was read, and takes the seal off an artifact. An object that cannot be used is a miss.
+std::optional<store::StampedBytes> RemoteTier::taken(const store::Name& name, store::ReadLimit extent,
+                                                     std::optional<store::StampedBytes> found)
+{
+    const auto* const artifact = std::get_if<store::ArtifactName>(&name);
+    if (found && found->bytes && artifact != nullptr && extent.whole) {
+        const std::uint64_t fetched = found->bytes->size();
+        found->bytes = unseal(*artifact, *found->bytes, m_options.trust);
+        const std::scoped_lock lock{m_mutex};
+        m_counts.bytes_read += fetched - (found->bytes ? found->bytes->size() : 0);
+        if (found->bytes) found->stamp.size = found->bytes->size();
+    }
+    if (found && !found->bytes) { // what was asked for is not there in a form that can be used
+        refuse(name, found->stamp, found->bytes.error());
+        found.reset();
+    }
+    const std::scoped_lock lock{m_mutex};
+    if (extent.bytes == 0 && !extent.whole) return found; // only the stamp
+    if (extent.offset == 0) ++(found ? m_counts.hits : m_counts.misses);
+    if (!found) return found;
+    const std::uint64_t read = found->bytes->size();
+    m_counts.bytes_read += read;
+    if (extent.offset == 0)
+        m_counts.bytes_left += found->stamp.size - std::min(found->stamp.size, read);
+    else
+        m_counts.bytes_left -= std::min(m_counts.bytes_left, read);
+    return found;
+}
+
+Result<std::vector<store::StampedEntry>> RemoteTier::get_entries(const store::FunctionKey& function,
+                                                                 store::ReadLimit extent)
+{
+    auto entries = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get_entries(function, extent); });
+    if (!entries) return std::vector<store::StampedEntry>{};
+    std::erase_if(*entries, [&](const store::StampedEntry& one) { return is_refused(store::to_text(one.key)); });
+    const std::scoped_lock lock{m_mutex};
+    ++(entries->empty() ? m_counts.misses : m_counts.hits);
+    for (const auto& [key, found] : *entries) {
+        if (!found || !found->bytes || extent.bytes == 0) continue;
+        const std::uint64_t read = found->bytes->size();
+        m_counts.bytes_read += read;
+        m_counts.bytes_left += found->stamp.size - std::min(found->stamp.size, read);
+    }
+    return entries;
+}
+
+Result<void> RemoteTier::put(const store::Name& name, ByteView bytes, store::PutMode mode)
+{
+    const std::string text = store::to_text(name);
+    if (m_options.read_only)
+        return fail(ErrorCode::permission_denied, "remote {} is read-only: {} is not uploaded", m_options.label, text);
+    Bytes sealed;
+    if (const auto* const artifact = std::get_if<store::ArtifactName>(&name)) {
+        auto made = seal(*artifact, bytes, m_options.trust);
+        if (!made) return std::unexpected(made.error());
+        sealed = std::move(*made);
+        bytes = sealed;
+    }
+    if (m_options.max_bytes != 0 && bytes.size() > m_options.max_bytes)
+        return fail(ErrorCode::unsupported, "{} has {} bytes, remote {} takes at most {} (max-bytes)", text,
+                    bytes.size(), m_options.label, m_options.max_bytes);
+    const bool was_refused = is_refused(text);
+    const auto how = was_refused ? store::PutMode::replace : mode;
+    auto done = asked(&Counts::write_ms, [&](store::Tier& backend) { return backend.put(name, bytes, how); });
+    if (!done) return done;
+    {
+        const std::scoped_lock lock{m_mutex};
+        ++m_counts.puts;
+        m_counts.bytes_written += bytes.size();
+        m_refused.erase(text);
+    }
+    if (was_refused && m_options.note_refused) m_options.note_refused(text, false);
+    return done;
+}
+
+Result<void> RemoteTier::remove(const store::Name& name)
+{
+    if (m_options.read_only)
+        return fail(ErrorCode::permission_denied, "remote {} is read-only: {} is not removed", m_options.label,
+                    to_text(name));
+    return asked(&Counts::write_ms, [&](store::Tier& backend) { return backend.remove(name); });
+}
+
+Result<std::vector<store::Name>> RemoteTier::list(const store::Scope& scope)
+{
+    auto names = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.list(scope); });
+    if (names) std::erase_if(*names, [&](const store::Name& name) { return is_refused(store::to_text(name)); });
+    return names;
+}
+
+void RemoteTier::refuse(const store::Name& name, const store::Stamp&, const Error& reason) noexcept
+try {
+    const std::string text = store::to_text(name);
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (!m_refused.insert(text).second) return;
+    }
+    count_error(reason);
+    log().debug("{} of remote {} is not used: {}", text, m_options.label, reason.message);
+    if (reason.code == ErrorCode::corrupt && m_options.note_refused) m_options.note_refused(text, true);
+} catch (const std::exception& error) {
+    log().debug("a refused object may be fetched again: {}", error.what());
+}
+
+Counts RemoteTier::counts() const
+{
+    Counts counts;
+    {
+        const std::scoped_lock lock{m_mutex};
+        counts = m_counts;
+    }
+    counts.skipped = m_breaker->skipped();
+    counts.why_not_asked = m_breaker->why_open();
+    return counts;
+}
+
+} // namespace warmgraph::remote
