@@ -113,6 +113,8 @@ Result<std::unique_ptr<Connection>> Client::open(const CallTimes& times) const
     if (login.commands == 0) return connection;
     const Exchange done = exchange(**connection, login, {}, {times.by, m_settings.header_timeout});
     wipe(login.bytes);
+    if (!done.replies && done.replies.error().code == ErrorCode::corrupt) // its message shows the answer
+        return fail(ErrorCode::corrupt, "the server does not answer the login as Redis does");
     if (!done.replies) return std::unexpected(done.replies.error());
     if (const Reply* const error = first_error(*done.replies))
         return std::unexpected(refused_login(error_of(error->line), error->line));
