@@ -11,6 +11,7 @@
 #include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
 #include "tiers/local/no_folder.hpp"
+#include "tiers/local/remote_marks.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/inventory.hpp"
 #include "upkeep/upkeep.hpp"
@@ -235,6 +236,20 @@ Result<std::vector<FunctionKey>> LocalStore::functions() const
     }
     if (!functions && all.empty()) return functions;
     return std::vector(all.begin(), all.end());
+}
+
+void LocalStore::listen(std::function<void(const Name&)> listener) { m_impl->tier.listen(std::move(listener)); }
+Result<void> LocalStore::set_mark(std::string_view remote, RemoteMark mark, const std::string& name)
+{
+    return store::set_mark(m_impl->tier.disk(), remote, mark, name);
+}
+Result<void> LocalStore::clear_mark(std::string_view remote, RemoteMark mark, const std::string& name)
+{
+    return store::clear_mark(m_impl->tier.disk(), remote, mark, name);
+}
+Result<std::vector<std::string>> LocalStore::marks(std::string_view remote, RemoteMark mark) const
+{
+    return store::marks(m_impl->tier.disk(), remote, mark);
 }
 
 Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, const LoadTarget& target)

@@ -107,7 +107,9 @@ Result<std::optional<StampedBytes>> read_in_parts(Tier& tier, const EntryKey& ke
     if (!header) return std::unexpected(header.error());
     if (!*header) return std::nullopt;
     if (!(*header)->content) {
-        found.bytes = std::unexpected((*header)->content.error());
+        // A header whose parts are of two objects is damaged, too: the caller reads the whole then.
+        if ((*header)->content.error().code == ErrorCode::untrusted)
+            found.bytes = std::unexpected((*header)->content.error());
         return std::move(*head);
     }
     const auto saved = std::chrono::milliseconds(static_cast<std::int64_t>((*header)->content->info.answer_ms));
@@ -204,9 +206,10 @@ Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const Entry
                         : judge_and_keep(tier, key, caps, LookupBy::by_key, std::move(**found), memo);
 }
 
-Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap, Bytes* raw)
+Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap, Bytes* raw,
+                                                      std::chrono::milliseconds within)
 {
-    auto found = tier.get(ImageName{digest}, {cap});
+    auto found = tier.get(ImageName{digest}, {.bytes = cap, .within = within});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     JudgedObject<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};

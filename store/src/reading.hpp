@@ -44,9 +44,10 @@ struct NamedHeader {
 /// Like read_header with LookupBy::by_key, but takes the header from `memo` if it is there.
 [[nodiscard]] Result<std::optional<JudgedObject<Header>>> known_header(Tier& tier, const EntryKey& key,
                                                                        const Caps& caps, HeaderMemo& memo);
-/// `raw`: receives the bytes as they lie in the tier, perhaps compressed.
+/// `raw`: receives the bytes as they lie in the tier, perhaps compressed. `within`: as in ReadLimit.
 [[nodiscard]] Result<std::optional<JudgedObject<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap,
-                                                                    Bytes* raw = nullptr);
+                                                                    Bytes* raw = nullptr,
+                                                                    std::chrono::milliseconds within = {});
 
 /// Calls Tier::refuse() for the object if the verdict is Fate::refuse.
 template <class T>

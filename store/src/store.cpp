@@ -177,6 +177,7 @@ Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey&
     if (!*found) return std::nullopt;
     if (level.tier->is_remote()) {
         if (!accepted(*level.tier, key, **found)) return std::nullopt;
+        note_worth(*(*found)->content);
         log().info("loaded {} from {} ({})", to_text(key), level.tier->remote_label(), size_text(raw.size()));
         keep(level, key, raw);
     }
@@ -251,12 +252,27 @@ Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t si
     return ask_all<std::optional<Bytes>>([&](const Level& level) { return image_in(level, digest, size); });
 }
 
+void Store::note_worth(const Entry& entry) const
+{
+    constexpr std::size_t k_most = 4096;
+    const std::chrono::milliseconds saved(static_cast<std::int64_t>(entry.header.info.answer_ms));
+    const std::scoped_lock lock{m_worth_mutex};
+    if (m_worth.size() > k_most) m_worth.clear();
+    for (const cachefmt::ImageRef& image : entry.graph.images) m_worth[image.digest] = saved;
+}
+
 Result<std::optional<Bytes>> Store::image_in(const Level& level, const Digest& digest, std::uint64_t size) const
 {
     Tier& tier = *level.tier;
     const std::uint64_t most = level.caps.image_bytes;
     Bytes raw;
-    auto found = read_image(tier, digest, std::min(most, size), tier.is_remote() ? &raw : nullptr);
+    std::chrono::milliseconds within{};
+    if (tier.is_remote()) {
+        const std::scoped_lock lock{m_worth_mutex};
+        const auto worth = m_worth.find(digest);
+        if (worth != m_worth.end()) within = worth->second;
+    }
+    auto found = read_image(tier, digest, std::min(most, size), tier.is_remote() ? &raw : nullptr, within);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if ((*found)->content) {

@@ -2,90 +2,13 @@
 #include <random>
 #include <thread>
 
-#include "../store/memory_tier.hpp"
-#include "../store/store_fixture.hpp"
 #include "log_lines.hpp"
-#include "warmgraph/remote/remote_tier.hpp"
+#include "remote_fixture.hpp"
 
 namespace warmgraph::test::remote_tier_test {
 namespace {
 
-using remote::RemoteOptions;
-using remote::RemoteTier;
-
-/// The objects of a remote, which several RemoteTiers (of several machines) share, with a fault to inject.
-struct Shared {
-    MemoryTier tier;
-    std::atomic<std::uint64_t> asked = 0, bytes = 0;
-    std::optional<Error> fault; ///< what every call gives
-    std::function<void(store::StampedBytes&)> lie;
-};
-
-class SharedTier final : public store::Tier {
-public:
-    explicit SharedTier(std::shared_ptr<Shared> shared) : m_shared(std::move(shared)) {}
-    Result<std::optional<store::StampedBytes>> get(const store::Name& name, store::ReadLimit extent) override
-    {
-        ++m_shared->asked;
-        if (m_shared->fault) return std::unexpected(*m_shared->fault);
-        auto found = m_shared->tier.get(name, extent);
-        if (found && *found && m_shared->lie) m_shared->lie(**found);
-        if (found && *found && (*found)->bytes) m_shared->bytes += (*found)->bytes->size();
-        return found;
-    }
-    Result<void> put(const store::Name& name, ByteView bytes, store::PutMode mode) override
-    {
-        ++m_shared->asked;
-        if (m_shared->fault) return std::unexpected(*m_shared->fault);
-        return m_shared->tier.put(name, bytes, mode);
-    }
-    Result<void> remove(const store::Name& name) override { return m_shared->tier.remove(name); }
-    Result<std::vector<store::Name>> list(const store::Scope& scope) override
-    {
-        ++m_shared->asked;
-        if (m_shared->fault) return std::unexpected(*m_shared->fault);
-        return m_shared->tier.list(scope);
-    }
-
-private:
-    std::shared_ptr<Shared> m_shared;
-};
-
-class RemoteTierTest : public StoreTest {
-protected:
-    std::shared_ptr<RemoteTier> connect(RemoteOptions options = {}, Clock& clock = system_clock())
-    {
-        options.label = "test://remote";
-        return std::make_shared<RemoteTier>(std::make_unique<SharedTier>(m_shared), std::move(options), clock);
-    }
-    /// A store of another machine: a folder of its own, above the same remote.
-    std::unique_ptr<LocalStore> open_with(const std::shared_ptr<RemoteTier>& remote, const std::string& machine,
-                                          StoreOptions options = {})
-    {
-        auto store = take(LocalStore::open(m_root / machine, options));
-        store->add_layer(remote, remote->options().trust);
-        return store;
-    }
-    void put(const Entry& entry, const std::vector<Bytes>& images = {}, const cachefmt::Trust& trust = {})
-    {
-        store::Store store(m_shared->tier, {.trust = trust});
-        for (const Bytes& image : images) ASSERT_TRUE(succeeded(store.publish_image(image)));
-        ASSERT_TRUE(succeeded(store.publish(entry)));
-    }
-
-    std::shared_ptr<Shared> m_shared = std::make_shared<Shared>();
-    const Bytes m_image = Bytes(100'000, std::byte{7});
-    const Entry m_entry = make_entry(k_decode, 1, "bitwise", {m_image});
-};
-
-cachefmt::Trust trust_of(const std::string& name, bool require = true)
-{
-    cachefmt::Trust trust;
-    trust.sign_with = std::make_shared<const SigningKey>(
-        SigningKey::parse(name + ":hmac-sha256:" + std::string(64, name == "ours" ? 'a' : 'b')).value());
-    trust.require = require;
-    return trust;
-}
+class RemoteTierTest : public RemoteTest {};
 
 TEST_F(RemoteTierTest, AHitIsKeptInTheFolderAndServesWithoutTheRemote)
 {
@@ -157,6 +80,18 @@ TEST_F(RemoteTierTest, AnEntryThatIsReplacedWhileItIsReadIsReadAgain)
         }
     };
     EXPECT_EQ(open_with(connect(), "a")->entry(old.header.key).value(), now);
+}
+
+TEST_F(RemoteTierTest, APayloadMayTakeAsLongAsAHitSaves)
+{
+    using std::chrono::milliseconds;
+    Entry large = make_entry(k_decode, 3, std::string(40'000, 'a'), {m_image});
+    large.header.info.answer_ms = 250.5;
+    put(large, {m_image});
+    const auto store = open_with(connect(), "a");
+    EXPECT_EQ(store->entry(large.header.key).value(), large);
+    EXPECT_EQ(store->image(sha256(m_image)).value(), m_image);
+    EXPECT_EQ(m_shared->limits, (std::vector{milliseconds(250), milliseconds(250)}));
 }
 
 TEST_F(RemoteTierTest, ADeadOneIsAskedOnce)
@@ -312,7 +247,7 @@ TEST_F(RemoteTierTest, ALayerThatFailsHidesNothing)
 {
     put(m_entry, {m_image});
     auto store = take(LocalStore::open(m_root / "a"));
-    auto broken = std::make_shared<Shared>();
+    auto broken = std::make_shared<SharedObjects>();
     broken->fault = Error{ErrorCode::io_failed, "broken"};
     store->add_layer(std::make_shared<SharedTier>(broken), {});
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_prompt))));

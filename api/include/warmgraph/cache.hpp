@@ -114,6 +114,14 @@ struct CacheOptions {
     /// this order. They are neither unpacked nor written. A bundle that cannot be used is a cache fault, which the log
     /// reports. If the folder cannot be used, the bundles serve alone, and nothing is recorded.
     std::vector<std::string> bundles{};
+    /// Stores that several machines share, as URLs with attributes: "redis://cache:6379/0?namespace=v7", "s3://models/a",
+    /// "https://host/prefix?read-only", "file:///shared/folder" (docs/remote.md). What the folder and the bundles do not
+    /// have is looked for in them, in this order, and kept in the folder. What this process makes is sent to those that
+    /// are not read-only, behind its calls. Only signed objects are used, unless a URL says allow-unsigned. nullopt: the
+    /// URLs in $WARMGRAPH_REMOTE. invalid_argument: a wrong URL. A store that fails costs time only.
+    std::optional<std::vector<std::string>> remote{};
+    /// How long the end of the cache waits for what is not sent yet; a later process sends the rest.
+    std::uint32_t remote_deadline_ms = 2'000;
     /// Whether the cache counts the sizes that functions are called with. nullopt: $WARMGRAPH_PROFILE ("on" or "off"),
     /// else yes. Without the counts, BucketRule::learnt acts as `fixed`, and no profile is read.
     std::optional<bool> profile{};

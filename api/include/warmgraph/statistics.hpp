@@ -29,6 +29,21 @@ struct KindStatistics {
     std::vector<std::string> miss_reasons{}; ///< reasons of misses ("decode: no entry"), the first 64; profiles: none
 };
 
+/// Counters of a remote (CacheOptions::remote) in this process. Times are in milliseconds.
+struct RemoteStatistics {
+    std::string label;               ///< its URL without secrets and attributes
+    std::uint64_t hits = 0;          ///< objects that it gave, and lists of headers of a function
+    std::uint64_t misses = 0;        ///< those that it did not have
+    std::uint64_t puts = 0;          ///< objects that were sent
+    std::uint64_t bytes_read = 0;    ///< fetched
+    std::uint64_t bytes_left = 0;    ///< not fetched, because an object's header said that it does not fit
+    std::uint64_t bytes_written = 0; ///< sent
+    double read_ms = 0, write_ms = 0;
+    std::uint64_t skipped = 0; ///< look-ups that went on without it while it did not answer
+    /// Failures by the word of their code: "io_failed", "permission_denied", "corrupt", "untrusted"
+    std::map<std::string, std::uint64_t> errors{};
+};
+
 struct Statistics {
     std::map<ArtifactKind, KindStatistics> kinds{}; ///< entries, compiled, tuned and profiles; torch is not counted
     std::uint64_t cache_faults = 0;                 ///< failures of the disk and damaged files: they cost time only
@@ -38,6 +53,7 @@ struct Statistics {
     std::uint64_t captures_written = 0; ///< files that Cache::write_capture wrote
     std::uint64_t captures_paired = 0;  ///< captures of other processes that proved an entry
     std::uint64_t captures_ignored = 0; ///< captures that are damaged or of another version, or that proved nothing
+    std::vector<RemoteStatistics> remotes{}; ///< in the order of CacheOptions::remote
 
     /// The counters of one kind; all 0 for a kind that is not counted.
     [[nodiscard]] KindStatistics of(ArtifactKind kind) const

@@ -40,6 +40,27 @@ KindStatistics kind_of(const TuningStatistics& tuning)
 
 } // namespace
 
+namespace {
+
+RemoteStatistics to_statistics(const remote::Counts& counts)
+{
+    RemoteStatistics result;
+    result.label = counts.label;
+    result.hits = counts.hits;
+    result.misses = counts.misses;
+    result.puts = counts.puts;
+    result.bytes_read = counts.bytes_read;
+    result.bytes_left = counts.bytes_left;
+    result.bytes_written = counts.bytes_written;
+    result.read_ms = counts.read_ms;
+    result.write_ms = counts.write_ms;
+    result.skipped = counts.skipped;
+    result.errors = counts.errors;
+    return result;
+}
+
+} // namespace
+
 Statistics Cache::Impl::statistics() const
 {
     Statistics now = counters.snapshot();
@@ -54,6 +75,7 @@ Statistics Cache::Impl::statistics() const
         shapes.misses = profiles->misses();
     }
     now.cache_faults += counts.faults + tuning.faults;
+    for (const auto& one : remotes) now.remotes.push_back(to_statistics(one->counts()));
     return now;
 }
 

@@ -26,6 +26,8 @@
 #include "warmgraph/preload/preload_queue.hpp"
 #include "warmgraph/profile/shape_profile.hpp"
 #include "warmgraph/ranks/launcher.hpp"
+#include "warmgraph/remote/attach.hpp"
+#include "warmgraph/remote/uploads.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -43,8 +45,11 @@ struct CachePreload {
 
 struct Cache::Impl {
     CacheSettings settings;
-    std::shared_ptr<store::LocalStore> store; ///< null if caching is off
-    std::shared_ptr<Programs> programs;       ///< uses the store
+    std::shared_ptr<store::LocalStore> store;                 ///< null if caching is off
+    std::vector<std::shared_ptr<remote::RemoteTier>> remotes; ///< layers of the store
+    std::unique_ptr<remote::Uploads>
+        uploads; ///< null: nothing is sent. Declared after the store and the remotes, which it uses
+    std::shared_ptr<Programs> programs; ///< uses the store
     replay::ModuleCache modules;
     Counters counters;
     Tunings tunings;

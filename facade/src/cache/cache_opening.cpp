@@ -66,6 +66,31 @@ bool resolve_profile(const CacheOptions& options)
     return true;
 }
 
+/// Returns the program's remotes, or else those of WARMGRAPH_REMOTE.
+std::vector<remote::Settings> resolve_remotes(const CacheOptions& options)
+{
+    if (!options.remote) {
+        const auto list = environment("WARMGRAPH_REMOTE");
+        return value_or_raise(remote::parse_list(list.value_or(""), environment));
+    }
+    std::vector<remote::Settings> remotes;
+    for (const std::string& url : *options.remote) remotes.push_back(value_or_raise(remote::parse(url, environment)));
+    return remotes;
+}
+
+/// Puts the remotes below the folder and its bundles, and sends to them what this process makes and earlier ones left.
+void open_remotes(Cache::Impl& impl, const std::vector<remote::Settings>& remotes)
+{
+    if (!impl.store || remotes.empty()) return;
+    impl.remotes = remote::attach(*impl.store, remotes, impl.settings.trust);
+    if (!impl.store->why_read_only().empty() || impl.settings.policy == Policy::read_only ||
+        impl.settings.policy == Policy::require_hit)
+        return;
+    impl.uploads = std::make_unique<remote::Uploads>(
+        *impl.store, impl.remotes, std::chrono::milliseconds(impl.settings.options.remote_deadline_ms));
+    impl.uploads->resume();
+}
+
 /// Returns the kind. Throws invalid_argument if it may not stand in this option.
 ArtifactKind checked_kind(std::string_view option, ArtifactKind kind, store::KindUse use)
 {
@@ -140,7 +165,7 @@ store::Packings resolve_packings(const CacheOptions& options)
     return packings;
 }
 
-void open_store(Cache::Impl& impl, FileSystem& files)
+void open_store(Cache::Impl& impl, FileSystem& files, bool has_remotes)
 {
     if (impl.settings.policy == Policy::off) {
         impl.settings.disabled_reason = "policy off";
@@ -157,10 +182,11 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.budget = resolve_budget(impl.settings.options);
     options.packings = resolve_packings(impl.settings.options);
     auto store = store::LocalStore::open(impl.settings.directory, options, files);
-    if (!store && !impl.settings.options.bundles.empty()) {
+    if (!store && (has_remotes || !impl.settings.options.bundles.empty())) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);
-        if (impl.open_bundles(options.trusted_owners) != 0) {
-            log().warn("bundles are read, but nothing is recorded: {}", store.error().message);
+        if (impl.open_bundles(options.trusted_owners) != 0 || has_remotes) {
+            log().warn("{} are read, but nothing is recorded: {}", has_remotes ? "remotes" : "bundles",
+                       store.error().message);
             return;
         }
         impl.store.reset();
@@ -194,6 +220,8 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->settings.options = options;
     wipe(impl->settings.options.signing.sign_with);
     for (std::string& key : impl->settings.options.signing.accept) wipe(key);
+    if (impl->settings.options.remote)
+        for (std::string& url : *impl->settings.options.remote) wipe(url); // it may have a password
     impl->settings.rank = value_or_raise(
         ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->settings.policy = resolve_policy(options);
@@ -203,7 +231,9 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->settings.relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
     impl->settings.directory = cache_folder(options.cache_dir).string();
-    open_store(*impl, files);
+    const auto remotes = resolve_remotes(options);
+    open_store(*impl, files, !remotes.empty());
+    open_remotes(*impl, remotes);
     const bool keeps_programs = impl->store && impl->settings.kinds.contains(store::ArtifactKind::compiled);
     impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->settings.trust,
                                                 impl->store ? store::switched_off("compiled programs")

@@ -37,8 +37,8 @@ struct Rank {
 };
 
 /// Names of cache folders for other kinds of artifacts, beside those of models.
-inline constexpr std::array<std::string_view, 6> k_reserved_folders{"images",  "quarantine", "autotune",
-                                                                    "profile", "compiled",   "torch"};
+inline constexpr std::array<std::string_view, 7> k_reserved_folders{"images",   "quarantine", "autotune", "profile",
+                                                                    "compiled", "torch",      "remotes"};
 
 /// Accepts 1-128 bytes of [A-Za-z0-9._-], not starting with '.' or '-'. invalid_argument names the broken rule, e.g.
 /// "function name 'a/b' has '/' at byte 1: use letters, digits, '.', '_' and '-'". `what` is "function name".

@@ -2,6 +2,7 @@
 // what it should be, counts, and changes nothing remote by reading.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -34,12 +35,14 @@ struct Counts {
 };
 
 struct RemoteOptions {
-    std::string label{};                      ///< for messages: Settings::label
-    bool read_only = false;                  ///< put() gives permission_denied
-    std::uint64_t max_bytes = 0;             ///< larger objects are neither put nor read; 0: no limit of its own
-    cachefmt::Trust trust{};                 ///< signs artifacts, and says which signatures are accepted
-    std::chrono::milliseconds pause{30'000}; ///< how long a store that failed is not asked
-    std::set<std::string> refused{};         ///< names (store::to_text) that earlier processes refused as damaged
+    std::string label{};                       ///< for messages: Settings::label
+    bool read_only = false;                    ///< put() gives permission_denied
+    std::uint64_t max_bytes = 0;               ///< larger objects are neither put nor read; 0: no limit of its own
+    cachefmt::Trust trust{};                   ///< signs artifacts, and says which signatures are accepted
+    std::chrono::milliseconds pause{30'000};   ///< how long a store that failed is not asked
+    std::set<std::string> refused{};           ///< names (store::to_text) that earlier processes refused as damaged
+    std::string mark{};                        ///< by which the folder knows the remote (mark_name); empty: `label`
+    std::shared_ptr<std::atomic<bool>> stop{}; ///< Settings::stop of the backend; null: it has none
     /// Called when an object is refused as damaged (true), and when a good one was put in its place (false), to remember it.
     std::function<void(const std::string& name, bool is_refused)> note_refused{};
 };
@@ -66,6 +69,15 @@ public:
     void refuse(const store::Name& name, const store::Stamp& stamp, const Error& reason) noexcept override;
     [[nodiscard]] std::string_view remote_label() const noexcept override { return m_options.label; }
 
+    [[nodiscard]] std::string_view mark() const noexcept
+    {
+        return m_options.mark.empty() ? m_options.label : m_options.mark;
+    }
+    /// Ends the requests that are under way, and makes later ones fail, because the process ends.
+    void stop() noexcept
+    {
+        if (m_options.stop) *m_options.stop = true;
+    }
     [[nodiscard]] const RemoteOptions& options() const noexcept { return m_options; }
     [[nodiscard]] Counts counts() const;
     /// The backend, for a test of a store that must see each answer (`warmgraph doctor --remote`).

@@ -1,9 +1,11 @@
 // The settings of a remote tier, from its URL: where it is, with which name, and within which times and sizes.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,7 +56,10 @@ struct Settings {
     std::uint64_t max_bytes = 0; ///< objects above this size are neither uploaded nor read; 0: the kind's own limit
     std::string region{};        ///< of S3; us-east-1 where nothing says another
     std::string endpoint{};      ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
-    bool path_style = false;     ///< of S3: the bucket is in the path, not in the host; always with an endpoint
+    /// Set when the process ends: requests that are under way end soon with io_failed. Backends look at it at least every
+    /// 50 ms while they wait.
+    std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+    bool path_style = false; ///< of S3: the bucket is in the path, not in the host; always with an endpoint
 };
 
 using EnvironmentReader = std::function<std::optional<std::string>(const char*)>;

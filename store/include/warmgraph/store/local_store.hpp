@@ -12,6 +12,7 @@
 //   <root>/<autotune, compiled, profile>/usage.json         hits and misses of the kind (advisory)
 //   <root>/torch/<2 hex>/<64 hex>.mega_cache                PyTorch's compiled code, signed (torch_artifacts.hpp)
 //   <root>/.leases, .prune.lock                             which entries are in use; which process makes room
+//   <root>/remotes/<16 hex>.<unsent, refused>.<64 hex>      marks on objects of remotes (src/tiers/local/remote_marks.hpp)
 //   <root>/quarantine/                                      files that failed verification, each with a reason
 // While in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording), .usage.lock,
 // .loading-... (a driver loads the code or runs it for the first time, see load_mark.hpp; it stays when the process
@@ -23,6 +24,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,6 +70,12 @@ struct StoreOptions {
     Packings packings{}; ///< compression of new objects; both forms are always readable
 };
 
+/// What the folder knows about an object of a remote.
+enum class RemoteMark : std::uint8_t {
+    unsent,  ///< the folder has the object, and the remote may not have it: a later process sends it
+    refused, ///< the remote gave the object damaged: this folder does not fetch it again
+};
+
 /// The folder as one object: the Store over its tier, usage and upkeep.
 class LocalStore : public Store {
 public:
@@ -95,7 +103,17 @@ public:
     // --- Entries and images: Store's calls on the folder and its layers. An object that cannot be used goes to
     // quarantine, if the store may write. Publishing a variant evicts the variants over the limit.
 
-    /// Returns all functions on disk whose folder is not empty, sorted.
+    /// Calls `listener` with each object that this process puts itself (PutMode::replace). Call this before other threads
+    /// use the store; the listener must not throw.
+    void listen(std::function<void(const Name&)> listener);
+    /// Marks on objects of a remote, which outlive this process. `remote`: its label and namespace. `name`: to_text() of an
+    /// object. permission_denied: the folder is only read.
+    [[nodiscard]] Result<void> set_mark(std::string_view remote, RemoteMark mark, const std::string& name);
+    [[nodiscard]] Result<void> clear_mark(std::string_view remote, RemoteMark mark, const std::string& name);
+    /// The names with this mark, sorted.
+    [[nodiscard]] Result<std::vector<std::string>> marks(std::string_view remote, RemoteMark mark) const;
+
+    /// Returns all functions on disk whose folder is not empty, sorted. Those of remotes are not among them.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// Call this right before a driver loads the entry's code, and keep the mark until the load is over; the store must
     /// outlive the mark. driver_failed: the last two processes that loaded the entry on this driver and device died.

@@ -3,9 +3,12 @@
 // Thread-safe where the tiers are. A failure is an Error for the caller to count, never an exception.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -153,7 +156,12 @@ private:
     /// Copies what a remote gave into the first tier. Best effort: a folder that is only read stays as it is.
     void keep(const Level& from, const Name& name, ByteView bytes) const;
 
+    void note_worth(const Entry& entry) const;
+
     std::vector<Level> m_levels; ///< only the first level is written
+    /// How long a remote's image may take: as long as the entry that needs it says a hit saves. Guarded by m_worth_mutex.
+    mutable std::map<Digest, std::chrono::milliseconds> m_worth;
+    mutable std::mutex m_worth_mutex;
     StoreEvents m_events;
 };
 
