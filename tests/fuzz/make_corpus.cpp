@@ -51,6 +51,17 @@ constexpr std::string_view k_misses =
     R"("agree":0,"differences":[]})"
     "\n";
 
+/// Answers of a Redis server.
+constexpr std::pair<std::string_view, std::string_view> k_answers[]{
+    {"get", "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n$3\r\nabc\r\n:3\r\n:1\r\n"},
+    {"put", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n:0\r\n"},
+    {"error", "-WRONGPASS invalid username-password pair or user is disabled.\r\n-OOM command not allowed\r\n"},
+    {"heads", "*2\r\n$2\r\nab\r\n$12\r\n\x64zzzzzzzabcd\r\n"},
+    {"scan", "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+    {"nested", "*1\r\n*1\r\n*2\r\n*-1\r\n*0\r\n"},
+    {"long", "$4096\r\nab\r\n"},
+};
+
 constexpr std::string_view k_manifest =
     R"({"arch": ["sm_80", "sm_90a"], "programs": [{"name": "a", "backend": "cuda", "source": "a.cu", "options": "-O3",)"
     R"( "include": ["include"]}, {"name": "b", "backend": "opencl", "text": "x"}, {"name": "c", "backend": "cuda",)"
@@ -227,6 +238,7 @@ int main(int argc, char** argv)
           as_bytes(R"({"format": 1, "arguments": {"x": "f32"}, "parts": [{"calls": [[]]}]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
+    for (const auto& [name, text] : k_answers) write(folder / "resp" / name, as_bytes(text));
     for (const auto& [name, entry] :
          {std::pair{"opencl", &opencl}, std::pair{"cuda", &cuda}, std::pair{"tombstone", &tombstone}}) {
         cachefmt::Entry reported = *entry; // gets the key that the fuzz target uses
