@@ -60,12 +60,18 @@ public:
     /// The lines "METHOD path status" since the last call.
     [[nodiscard]] std::vector<std::string> requests()
     {
-        std::ifstream log(m_folder / "requests");
-        std::vector<std::string> lines;
-        for (std::string line; std::getline(log, line);) lines.push_back(line);
-        std::vector<std::string> fresh(lines.begin() + static_cast<std::ptrdiff_t>(m_seen), lines.end());
-        m_seen = lines.size();
-        return fresh;
+        // nginx writes a line after it has answered. Once the line of a last request is there, all earlier ones are.
+        const std::string last = fmt::format("/last-{}", m_seen);
+        static_cast<void>(ask(m_ports.open, "GET " + last + " HTTP/1.0\r\n\r\n"));
+        for (;;) {
+            std::ifstream log(m_folder / "requests");
+            std::vector<std::string> lines;
+            for (std::string line; std::getline(log, line);) lines.push_back(line);
+            if (lines.empty() || !lines.back().contains(last + " ")) continue;
+            std::vector<std::string> fresh(lines.begin() + static_cast<std::ptrdiff_t>(m_seen), lines.end() - 1);
+            m_seen = lines.size();
+            return fresh;
+        }
     }
     [[nodiscard]] remote::Settings settings(std::uint16_t port) const
     {

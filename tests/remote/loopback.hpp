@@ -74,6 +74,21 @@ inline bool answers(std::uint16_t port)
     return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+/// Sends the text and returns the answer, up to the end of the connection.
+inline std::string ask(std::uint16_t port, const std::string& text)
+{
+    const Descriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in address = loopback(port);
+    if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::send(connection.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+        throw std::runtime_error("the server does not answer");
+    std::string answer;
+    char piece[4096];
+    for (ssize_t size = 0; (size = ::recv(connection.get(), piece, sizeof piece, 0)) > 0;)
+        answer.append(piece, static_cast<std::size_t>(size));
+    return answer;
+}
+
 /// A server as a process. It ends with this object, and with this process in any case.
 class ServerProcess {
 public:

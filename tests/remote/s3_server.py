@@ -36,6 +36,8 @@ def signature_of(secret: str, scope: str, text: str) -> str:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body together
+    disable_nagle_algorithm = True
     objects: ClassVar[dict[str, bytes]] = {}
     lock: ClassVar[threading.Lock] = threading.Lock()
 
