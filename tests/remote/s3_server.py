@@ -44,6 +44,11 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_arguments: object) -> None:
         pass
 
+    def handle_expect_100(self) -> bool:
+        go_on = super().handle_expect_100()
+        self.wfile.flush()
+        return go_on
+
     def check_signature(self, body: bytes) -> None:
         found = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
                              self.headers.get("Authorization", ""))

@@ -37,8 +37,8 @@ void add_headers(HeaderList& list, const Request& request, const Address& addres
 {
     for (const std::string& line : request.headers) list.add(line);
     const std::string& token = address.credentials.token;
-    // Without this, curl asks first and waits for a while before it sends a body of 1 MiB or more. It stays where requests are
-    // signed: curl 7.88 signs also headers that are left out.
+    // Without this, curl 7.88 asks before it sends a body. It stays where requests are signed, because curl 7.88 signs also
+    // headers that are left out; there, curl waits 1 ms for leave (set_common).
     if (address.signing.empty()) list.add("Expect:");
     if (!address.is_s3) {
         if (!token.empty()) list.add("Authorization: Bearer " + token);
@@ -102,7 +102,7 @@ void set_common(Options& options, milliseconds connect_timeout, milliseconds tim
     options.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(connect_timeout.count(), 1)));
     options.set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(timeout.count(), 1)));
     options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); // a proxy's
-    options.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 100L);
+    options.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
     options.set(CURLOPT_MAXCONNECTS, 2L);
     options.set(CURLOPT_BUFFERSIZE, 256L * 1024);
     options.set(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
@@ -222,10 +222,9 @@ Result<Response> HttpClient::exchange(const Request& request)
                     m_connect_timeout.count(), request.timeout.count(), printable(text.data(), 200));
     const std::string why = printable(text[0] != '\0' ? text.data() : m_library.text_of(status), 200);
     if (is_answer_without_http(status)) return fail(ErrorCode::corrupt, "the answer is no whole HTTP answer: {}", why);
-    // curl 7.88 says "out of memory" for a line of headers that is too long for it.
-    if (status == CURLE_OUT_OF_MEMORY && transfer.has_begun())
-        return fail(ErrorCode::corrupt, "the answer's headers are too long: {}", why);
-    if (status == CURLE_OUT_OF_MEMORY) return fail(ErrorCode::out_of_memory, "{}", why);
+    // curl 7.88 says the same for a line that is too long for it.
+    if (status == CURLE_OUT_OF_MEMORY)
+        return fail(ErrorCode::corrupt, "the answer's headers have a line that is too long, or memory ran out");
     return fail(ErrorCode::io_failed, "{}", why);
 }
 

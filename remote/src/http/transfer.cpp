@@ -85,7 +85,7 @@ bool Transfer::take_line(std::string_view line)
     }
     if (line.starts_with("HTTP/")) { // a new answer: an interim one came before it, or a proxy's
         m_response.head = {};
-        m_is_chunked = false;
+        m_is_chunked = m_has_head = false;
         const std::string_view status = line.substr(std::min(line.find(' '), line.size()));
         m_response.head.status = number_in<long>(without_spaces(status).substr(0, 3)).value_or(0);
         return true;
@@ -128,6 +128,7 @@ bool Transfer::has_body() const noexcept
 bool Transfer::begin_body()
 {
     if (m_received != 0) return true; // the end of the trailers
+    m_has_head = true;
     ResponseHead& head = m_response.head;
     if (m_is_chunked) head.length.reset();
     if (head.status >= 400)
@@ -166,6 +167,8 @@ Result<Response> Transfer::response() &&
     if (m_failure && m_failure->code == ErrorCode::out_of_memory)
         return fail(ErrorCode::out_of_memory, "no memory for the answer of {} bytes or more", m_received);
     if (m_failure) return std::unexpected(std::move(*m_failure));
+    // curl 7.88 takes headers that end with the connection for whole ones.
+    if (!m_has_head) return fail(ErrorCode::io_failed, "the connection ended inside the answer's headers");
     const auto& announced = m_response.head.length;
     if (!m_response.is_cut && has_body() && announced && *announced != m_received)
         return fail(ErrorCode::corrupt, "the answer has {} bytes, announced are {}", m_received, *announced);

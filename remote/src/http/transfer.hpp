@@ -21,7 +21,6 @@ public:
 
     /// True if a callback ended the transfer: the body is longer than planned, or the answer is not used.
     [[nodiscard]] bool stopped() const noexcept { return m_failure.has_value() || m_response.is_cut; }
-    [[nodiscard]] bool has_begun() const noexcept { return m_response.head.status != 0; }
     /// The answer, once the transfer has ended well or was stopped.
     [[nodiscard]] Result<Response> response() &&;
 
@@ -37,6 +36,7 @@ private:
     std::optional<Error> m_failure;
     BodyPlan m_plan;
     bool m_is_chunked = false;
+    bool m_has_head = false; ///< all headers of the last answer are there
     std::size_t m_header_bytes = 0;
     std::uint64_t m_received = 0; ///< bytes of the body
     std::uint64_t m_sent = 0;     ///< bytes of the request's body
