@@ -15,7 +15,7 @@ void pause_after(int tries)
     std::this_thread::sleep_for(milliseconds(std::uniform_int_distribution<int>(0, tries * 20)(chance)));
 }
 
-Result<Index> index_of(const Found& found)
+Result<Index> index_of(const StoredObject& found)
 {
     if (!found.object.bytes) return std::unexpected(found.object.bytes.error());
     return decode_index(*found.object.bytes);
@@ -23,7 +23,7 @@ Result<Index> index_of(const Found& found)
 
 } // namespace
 
-Result<std::optional<Found>> FolderIndexes::get(const std::string& prefix, const Deadline& deadline) const
+Result<std::optional<StoredObject>> FolderIndexes::get(const std::string& prefix, const Deadline& deadline) const
 {
     auto found = m_objects.get(prefix + std::string(k_index_name), {k_most_index_bytes}, deadline);
     if (!found) return within("index", found.error());

@@ -32,7 +32,7 @@ private:
         std::string condition; ///< for the put that replaces it
     };
     [[nodiscard]] Result<Read> read_for_change(const std::string& prefix) const;
-    [[nodiscard]] Result<std::optional<Found>> get(const std::string& prefix, const Deadline& deadline) const;
+    [[nodiscard]] Result<std::optional<StoredObject>> get(const std::string& prefix, const Deadline& deadline) const;
 
     const Objects& m_objects;
     std::mutex m_mutex; // so that this process's threads do not lose each other's changes

@@ -58,7 +58,7 @@ std::optional<ContentRange> parse_range(std::string_view text)
     return range;
 }
 
-Found found_of(Result<Bytes> bytes, std::uint64_t size, const ResponseHead& head)
+StoredObject found_of(Result<Bytes> bytes, std::uint64_t size, const ResponseHead& head)
 {
     return {{{.size = size, .version = version_of(head.etag)}, std::move(bytes)}, head.etag};
 }
@@ -71,7 +71,7 @@ Result<Bytes> no_bytes(const ReadLimit& extent, std::uint64_t size)
     return Bytes{};
 }
 
-Result<std::optional<Found>> whole_object(Response response, const ReadLimit& extent)
+Result<std::optional<StoredObject>> whole_object(Response response, const ReadLimit& extent)
 {
     const auto& length = response.head.length;
     if (!response.is_cut) return found_of(std::move(response.body), response.received, response.head);
@@ -81,7 +81,7 @@ Result<std::optional<Found>> whole_object(Response response, const ReadLimit& ex
 }
 
 /// From the answer of a server that ignores the range.
-Result<std::optional<Found>> part_of_whole(Response response)
+Result<std::optional<StoredObject>> part_of_whole(Response response)
 {
     if (response.is_cut)
         return fail(
@@ -92,7 +92,7 @@ Result<std::optional<Found>> part_of_whole(Response response)
     return found_of(std::move(response.body), response.received, response.head);
 }
 
-Result<std::optional<Found>> part_of_object(Response response, const ReadLimit& extent)
+Result<std::optional<StoredObject>> part_of_object(Response response, const ReadLimit& extent)
 {
     const auto range = parse_range(response.head.range);
     const auto lie = [&] {
@@ -131,8 +131,8 @@ Result<Response> Objects::send(Request request, std::uint64_t bytes, const Deadl
     return m_client.exchange(request);
 }
 
-Result<std::optional<Found>> Objects::get(std::string_view name, const ReadLimit& extent,
-                                          const Deadline& deadline) const
+Result<std::optional<StoredObject>> Objects::get(std::string_view name, const ReadLimit& extent,
+                                                 const Deadline& deadline) const
 {
     if (extent.bytes == 0 || (!extent.whole && extent.offset >= k_no_offset)) {
         auto found = stat(name, deadline);
@@ -153,8 +153,8 @@ Result<std::optional<Found>> Objects::get(std::string_view name, const ReadLimit
     return judge(std::move(*response), extent, name, deadline);
 }
 
-Result<std::optional<Found>> Objects::judge(Response response, const ReadLimit& extent, std::string_view name,
-                                            const Deadline& deadline) const
+Result<std::optional<StoredObject>> Objects::judge(Response response, const ReadLimit& extent, std::string_view name,
+                                                   const Deadline& deadline) const
 {
     const long status = response.head.status;
     if (is_missing(status)) return std::nullopt;
@@ -176,7 +176,7 @@ Result<std::optional<Found>> Objects::judge(Response response, const ReadLimit& 
     return found_of(Bytes{}, range->size, response.head);
 }
 
-Result<std::optional<Found>> Objects::stat(std::string_view name, const Deadline& deadline) const
+Result<std::optional<StoredObject>> Objects::stat(std::string_view name, const Deadline& deadline) const
 {
     auto response = send({.method = Method::head, .name = std::string(name)}, 0, deadline);
     if (!response) return std::unexpected(std::move(response.error()));

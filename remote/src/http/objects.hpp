@@ -27,7 +27,7 @@ private:
 };
 
 /// An object that is there.
-struct Found {
+struct StoredObject {
     store::StampedBytes object;
     std::string etag; ///< as the server wrote it; "" if it gave none
 };
@@ -49,10 +49,10 @@ public:
 
     /// nullopt: there is no such object. A part of an object comes by a range; from a server without ranges, as a part of the
     /// whole object if that is at most 1 MiB longer than the part, else `unsupported`. extent.within is not looked at.
-    [[nodiscard]] Result<std::optional<Found>> get(std::string_view name, const store::ReadLimit& extent,
-                                                   const Deadline& deadline) const;
+    [[nodiscard]] Result<std::optional<StoredObject>> get(std::string_view name, const store::ReadLimit& extent,
+                                                          const Deadline& deadline) const;
     /// The object's stamp and ETag, without bytes.
-    [[nodiscard]] Result<std::optional<Found>> stat(std::string_view name, const Deadline& deadline) const;
+    [[nodiscard]] Result<std::optional<StoredObject>> stat(std::string_view name, const Deadline& deadline) const;
     /// `condition`: a header such as "If-None-Match: *", or "". Makes the folders above the name where the server wants
     /// that, and puts again. A server that does not know conditions (501) is asked again without.
     [[nodiscard]] Result<PutAnswer> put(std::string_view name, ByteView bytes, const std::string& condition) const;
@@ -61,8 +61,8 @@ public:
 
 private:
     [[nodiscard]] Result<Response> send(Request request, std::uint64_t bytes, const Deadline& deadline) const;
-    [[nodiscard]] Result<std::optional<Found>> judge(Response response, const store::ReadLimit& extent,
-                                                     std::string_view name, const Deadline& deadline) const;
+    [[nodiscard]] Result<std::optional<StoredObject>> judge(Response response, const store::ReadLimit& extent,
+                                                            std::string_view name, const Deadline& deadline) const;
     [[nodiscard]] Result<void> make_folders(std::string_view name) const;
 
     HttpClient& m_client;
