@@ -52,16 +52,22 @@ inline sockaddr_in loopback(std::uint16_t port)
     return address;
 }
 
+inline std::uint16_t bind_to_free_port(int socket)
+{
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+        ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+        throw std::runtime_error("no free port");
+    return ntohs(address.sin_port);
+}
+
 /// A socket that is bound to a free port.
 inline std::pair<Descriptor, std::uint16_t> bound_socket()
 {
     Descriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::getsockname(made.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-        throw std::runtime_error("no free port");
-    return {std::move(made), ntohs(address.sin_port)};
+    const std::uint16_t port = bind_to_free_port(made.get());
+    return {std::move(made), port};
 }
 
 /// A port that was free a moment ago. Nothing listens there.
