@@ -10,10 +10,11 @@
 namespace warmgraph::remote {
 namespace {
 
-/// Failures of the store itself. Others say something about one object, and the next one may be right.
+/// Failures of the store itself: no answer, no right to ask, an answer against the protocol. Others say something about one object, and the next one may be right.
 bool is_of_store(const Error& error) noexcept
 {
-    return error.code == ErrorCode::io_failed || error.code == ErrorCode::permission_denied;
+    return error.code == ErrorCode::io_failed || error.code == ErrorCode::permission_denied ||
+           error.code == ErrorCode::corrupt;
 }
 
 /// Asks for an object that cannot exist, because the answer takes the shortest way.

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "copies.hpp"
 #include "tiers/local/folder_tag.hpp"
 #include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
@@ -132,6 +133,7 @@ struct LocalStore::Impl {
     Usage usage{tier.disk(), [this]() noexcept { return load_marks.settle(); }};
     Upkeep upkeep{tier};
     pid_t process = ::getpid(); ///< the process that opened the store
+    Copies copies{[this](const Name& name, ByteView bytes) { keep(name, bytes); }}; ///< ends before what it uses
 
     void count(const EntryKey& key, EventKind kind, std::string_view reason, const Tally& tally)
     {
@@ -146,6 +148,15 @@ struct LocalStore::Impl {
     {
         if (error.code != ErrorCode::untrusted) count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
     }
+    /// Writes a copy of a remote's object. The first tier decides what happens in a folder that is only read.
+    void keep(const Name& name, ByteView bytes) noexcept
+    try {
+        const auto kept = tier.put(name, bytes, PutMode::create_only);
+        if (!kept) log().debug("{} is not kept: {}", to_text(name), kept.error().message);
+        if (const auto* const key = std::get_if<EntryKey>(&name); kept && key != nullptr) after_publish(*key);
+    } catch (const std::exception& error) {
+        log().debug("an object of a remote is not kept: {}", error.what());
+    }
     void after_publish(const EntryKey& key)
     {
         load_marks.forget(key);
@@ -159,7 +170,10 @@ struct LocalStore::Impl {
     {
         return {[this](const auto& key, const auto& stamp, const auto& error) { count_refused(key, stamp, error); },
                 [this](const EntryKey& key) { after_publish(key); },
-                [this](const EntryKey& key) { load_marks.forget(key); }};
+                [this](const EntryKey& key) { load_marks.forget(key); },
+                [this](const Name& name, Bytes bytes) {
+                    if (tier.disk().writable()) copies.add(name, std::move(bytes));
+                }};
     }
 };
 
@@ -238,6 +252,7 @@ Result<std::vector<FunctionKey>> LocalStore::functions() const
     return std::vector(all.begin(), all.end());
 }
 
+void LocalStore::wait_for_copies() { m_impl->copies.wait(); }
 void LocalStore::listen(std::function<void(const Name&)> listener) { m_impl->tier.listen(std::move(listener)); }
 Result<void> LocalStore::set_mark(std::string_view remote, RemoteMark mark, const std::string& name)
 {

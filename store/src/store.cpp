@@ -94,12 +94,11 @@ Result<T> Store::ask_all(Ask ask) const
     return found;
 }
 
-void Store::keep(const Level& from, const Name& name, ByteView bytes) const
+void Store::keep(const Name& name, Bytes bytes) const
 {
-    const auto kept = m_levels.front().tier->put(name, bytes, PutMode::create_only);
-    if (!kept) log().debug("{} of {} is not kept: {}", to_text(name), from.tier->remote_label(), kept.error().message);
-    const auto* const key = std::get_if<EntryKey>(&name);
-    if (kept && key != nullptr && m_events.published) m_events.published(*key);
+    if (m_events.keep) return m_events.keep(name, std::move(bytes));
+    if (const auto kept = m_levels.front().tier->put(name, bytes, PutMode::create_only); !kept)
+        log().debug("{} is not kept: {}", to_text(name), kept.error().message);
 }
 
 Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
@@ -179,7 +178,7 @@ Result<std::optional<Entry>> Store::entry_in(const Level& level, const EntryKey&
         if (!accepted(*level.tier, key, **found)) return std::nullopt;
         note_worth(*(*found)->content);
         log().info("loaded {} from {} ({})", to_text(key), level.tier->remote_label(), size_text(raw.size()));
-        keep(level, key, raw);
+        keep(key, std::move(raw));
     }
     if (!(*found)->content) {
         refuse(*level.tier, key, **found);
@@ -276,7 +275,7 @@ Result<std::optional<Bytes>> Store::image_in(const Level& level, const Digest& d
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if ((*found)->content) {
-        if (tier.is_remote()) keep(level, ImageName{digest}, raw);
+        if (tier.is_remote()) keep(ImageName{digest}, std::move(raw));
         return std::move(*(*found)->content);
     }
     if (size < most && !tier.is_remote()) {

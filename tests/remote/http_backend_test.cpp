@@ -7,6 +7,7 @@
 #include "child_process.hpp"
 #include "http_servers.hpp"
 #include "log_lines.hpp"
+#include "served_tier.hpp"
 #include "warmgraph/remote/backends.hpp"
 #include "warmgraph/store/store.hpp"
 

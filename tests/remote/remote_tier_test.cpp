@@ -19,6 +19,7 @@ TEST_F(RemoteTierTest, AHitIsKeptInTheFolderAndServesWithoutTheRemote)
         EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry);
         EXPECT_EQ(store->image(sha256(m_image), m_image.size()).value(), m_image);
         EXPECT_EQ(remote->counts().hits, 2U);
+        store->wait_for_copies();
         const auto asked = m_shared->asked.load();
         EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry);
         EXPECT_EQ(store->image(sha256(m_image), m_image.size()).value(), m_image);

@@ -103,6 +103,8 @@ public:
     // --- Entries and images: Store's calls on the folder and its layers. An object that cannot be used goes to
     // quarantine, if the store may write. Publishing a variant evicts the variants over the limit.
 
+    /// Waits until everything that remotes gave is in the folder. The destructor waits, too.
+    void wait_for_copies();
     /// Calls `listener` with each object that this process puts itself (PutMode::replace). Call this before other threads
     /// use the store; the listener must not throw.
     void listen(std::function<void(const Name&)> listener);

@@ -76,6 +76,8 @@ struct StoreEvents {
     /// Called by entry() and set_aside() when an entry was read and cannot be used, with the reason.
     std::function<void(const EntryKey&, const Stamp&, const Error&)> refused{};
     std::function<void(const EntryKey&)> published{}, set_aside{};
+    /// Writes a copy of a remote's object into the first tier, perhaps later; null: it is written at once.
+    std::function<void(const Name&, Bytes)> keep{};
 };
 
 /// A store over one tier, and read-only layers below it for objects that the tier does not have or has damaged.
@@ -154,7 +156,7 @@ private:
     [[nodiscard]] Result<std::optional<Bytes>> image_in(const Level& level, const Digest& digest,
                                                         std::uint64_t size) const;
     /// Copies what a remote gave into the first tier. Best effort: a folder that is only read stays as it is.
-    void keep(const Level& from, const Name& name, ByteView bytes) const;
+    void keep(const Name& name, Bytes bytes) const;
 
     void note_worth(const Entry& entry) const;
 

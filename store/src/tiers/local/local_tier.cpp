@@ -66,7 +66,9 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes, PutMode mode)
     const auto done = made_in_root("write", [&] {
         if (key != nullptr) m_leases.take(*key);
         if (key != nullptr) previous = m_disk.files.info(path);
-        return commit(m_disk.files, path, bytes, m_disk.modes);
+        // A copy of another tier's object needs no sync: a torn one is damaged, and then fetched again.
+        return commit(m_disk.files, path, bytes, m_disk.modes,
+                      mode == PutMode::create_only ? Durability::unsynced : Durability::synced);
     });
     if (!done) return done;
     ++m_files_written;
