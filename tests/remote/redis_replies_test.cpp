@@ -186,6 +186,14 @@ TEST_F(RedisReplies, AServerThatEndsInTheMiddleFails)
     }
 }
 
+TEST_F(RedisReplies, AnErrorBeforeTheEndIsTheReason)
+{
+    ScriptedServer server({.answer = "-ERR max number of clients reached\r\n", .closes = true});
+    EXPECT_TRUE(failed_with(get(server), ErrorCode::io_failed, "max number of clients"));
+    server.set_password("top-secret");
+    EXPECT_TRUE(failed_with(get(server), ErrorCode::io_failed, "refuses"));
+}
+
 TEST_F(RedisReplies, ASilentServerIsGivenUp)
 {
     const ScriptedServer server({});

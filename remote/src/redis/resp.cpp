@@ -142,7 +142,8 @@ Error error_of(std::string_view line)
 {
     const std::string_view word = line.substr(0, line.find(' '));
     ErrorCode code = ErrorCode::io_failed;
-    if (word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM") code = ErrorCode::permission_denied;
+    if (word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" || word == "DENIED")
+        code = ErrorCode::permission_denied;
     if (word == "OOM") code = ErrorCode::no_space;
     return {code, fmt::format("the server answers '{}'", printable(line, k_shown))};
 }
