@@ -176,6 +176,14 @@ TEST_F(RedisReplies, NamesThatAreNoneAreLeftOut)
                 ElementsAre(*store::name_from_text(name)));
 }
 
+TEST_F(RedisReplies, AnEndlessListIsGivenUp)
+{
+    const ScriptedServer server({.answer = "*2\r\n$1\r\n5\r\n*0\r\n"});
+    const auto start = Clock::now();
+    EXPECT_TRUE(failed_with(server.tier(300ms)->list({}), ErrorCode::io_failed, "time limit"));
+    EXPECT_LT(Clock::now() - start, 20s);
+}
+
 TEST_F(RedisReplies, AServerThatEndsInTheMiddleFails)
 {
     const std::string whole = found("$3\r\nabc\r\n", 3);

@@ -127,6 +127,9 @@ Result<std::vector<Reply>> Client::call(const Request& request, const ReplyCaps&
 {
     std::unique_ptr<Connection> connection = take_idle();
     while (true) {
+        // A server that answers each command at once could make a list endless.
+        if (std::chrono::steady_clock::now() >= times.by)
+            return fail(ErrorCode::io_failed, "remote {}: no answer within the time limit", m_settings.label);
         const bool is_kept = connection != nullptr;
         if (!is_kept) {
             auto opened = open(times);
