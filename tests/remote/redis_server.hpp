@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loopback.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/remote/backends.hpp"
 
@@ -41,34 +42,6 @@ inline void run_program(const std::vector<std::string>& words)
     int status = 0;
     if (child < 0 || ::waitpid(child, &status, 0) < 0 || status != 0)
         throw std::runtime_error(words[0] + " failed; ./dev setup installs it");
-}
-
-/// A loopback address with a port that the system chose.
-inline sockaddr_in loopback(std::uint16_t port = 0)
-{
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-inline std::uint16_t bind_to_free_port(int socket)
-{
-    sockaddr_in address = loopback();
-    socklen_t size = sizeof address;
-    if (::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-        throw std::runtime_error("no free port");
-    return ntohs(address.sin_port);
-}
-
-inline std::uint16_t free_port()
-{
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const std::uint16_t port = bind_to_free_port(socket);
-    ::close(socket);
-    return port;
 }
 
 class RedisServer {

@@ -174,7 +174,7 @@ TEST_F(RemoteTierTest, ALyingOneIsAMissThatIsCountedAndNotFetchedAgain)
     EXPECT_FALSE(open_with(later, "a")->entry(m_entry.header.key).value());
     EXPECT_EQ(m_shared->asked, asked) << "this folder has seen it";
     EXPECT_EQ(open_with(connect(), "b")->entry(m_entry.header.key).value(), m_entry) << "other folders decide alone";
-    // What is put by this folder is good again, also for an image, which is otherwise only made.
+    // An object that this folder puts is good again, also for an image, which is otherwise only made.
     ASSERT_TRUE(succeeded(m_shared->tier.put(store::ImageName{sha256(m_image)}, as_bytes("damaged"))));
     ASSERT_TRUE(succeeded(later->put(store::ImageName{sha256(m_image)}, m_image, store::PutMode::create_only)));
     EXPECT_EQ(kept.size(), 1U);

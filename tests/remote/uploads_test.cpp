@@ -1,4 +1,4 @@
-// What a process made goes to its remotes behind its calls, and nothing is lost if they fail.
+// A process sends its objects to remotes behind its calls, and nothing is lost if they fail.
 #include <condition_variable>
 #include <mutex>
 

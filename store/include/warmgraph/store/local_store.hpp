@@ -70,7 +70,7 @@ struct StoreOptions {
     Packings packings{}; ///< compression of new objects; both forms are always readable
 };
 
-/// What the folder knows about an object of a remote.
+/// A mark in the folder on an object of a remote.
 enum class RemoteMark : std::uint8_t {
     unsent,  ///< the folder has the object, and the remote may not have it: a later process sends it
     refused, ///< the remote gave the object damaged: this folder does not fetch it again

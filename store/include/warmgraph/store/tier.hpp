@@ -89,7 +89,7 @@ inline void cut(Bytes& bytes, const ReadLimit& extent)
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(begin));
 }
 
-/// What to do if the name is taken.
+/// Whether an object that has the name already is replaced.
 enum class PutMode : std::uint8_t {
     replace,
     create_only, ///< the object there stays, and that is a success; a tier that cannot tell replaces it
