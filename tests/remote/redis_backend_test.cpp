@@ -335,25 +335,6 @@ TEST_F(RedisBackend, GoesOnAfterTheServerClosedAnIdleConnection)
     }
 }
 
-TEST_F(RedisBackend, ServesThreadsAndTwoClients)
-{
-    const RedisServer server;
-    const std::unique_ptr<store::Tier> clients[]{tier_of(server.settings()), tier_of(server.socket_settings())};
-    std::vector<std::jthread> threads;
-    for (int thread = 0; thread < 4; ++thread)
-        threads.emplace_back([&, thread] {
-            for (int i = 0; i < 200; ++i) {
-                const std::string mine = fmt::format("{} {}", thread, i), text(static_cast<std::size_t>(i) * 50, 'x');
-                ASSERT_TRUE(put(*clients[thread % 2], image(mine), text));
-                EXPECT_EQ(content_of(*clients[(thread + 1) % 2], image(mine)), text);
-                EXPECT_TRUE(put(*clients[thread % 2], entry("all"), std::string(100, char('a' + thread))));
-                EXPECT_EQ(content_of(*clients[thread % 2], entry("all")).size(), 100U);
-            }
-        });
-    threads.clear();
-    EXPECT_EQ(take(clients[0]->list({.kind = store::ArtifactKind::images})).size(), 800U);
-}
-
 TEST_F(RedisBackend, AChildHasItsOwnConnections)
 {
     const RedisServer server;

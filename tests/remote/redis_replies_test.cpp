@@ -176,6 +176,14 @@ TEST_F(RedisReplies, NamesThatAreNoneAreLeftOut)
                 ElementsAre(*store::name_from_text(name)));
 }
 
+TEST_F(RedisReplies, AnEndlessListIsGivenUp)
+{
+    const ScriptedServer server({.answer = "*2\r\n$1\r\n5\r\n*0\r\n"});
+    const auto start = Clock::now();
+    EXPECT_TRUE(failed_with(server.tier(300ms)->list({}), ErrorCode::io_failed, "time limit"));
+    EXPECT_LT(Clock::now() - start, 20s);
+}
+
 TEST_F(RedisReplies, AServerThatEndsInTheMiddleFails)
 {
     const std::string whole = found("$3\r\nabc\r\n", 3);
@@ -184,6 +192,14 @@ TEST_F(RedisReplies, AServerThatEndsInTheMiddleFails)
         EXPECT_TRUE(failed_with(get(server), ErrorCode::io_failed, "closed")) << cut;
         EXPECT_EQ(server.connections(), 1) << "a new connection that fails is not tried again";
     }
+}
+
+TEST_F(RedisReplies, AnErrorBeforeTheEndIsTheReason)
+{
+    ScriptedServer server({.answer = "-ERR max number of clients reached\r\n", .closes = true});
+    EXPECT_TRUE(failed_with(get(server), ErrorCode::io_failed, "max number of clients"));
+    server.set_password("top-secret");
+    EXPECT_TRUE(failed_with(get(server), ErrorCode::io_failed, "refuses"));
 }
 
 TEST_F(RedisReplies, ASilentServerIsGivenUp)

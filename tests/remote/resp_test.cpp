@@ -195,6 +195,7 @@ TEST(Resp, GivesErrorsTheirCodes)
         {"NOAUTH Authentication required.", ErrorCode::permission_denied},
         {"WRONGPASS invalid username-password pair", ErrorCode::permission_denied},
         {"NOPERM this user has no permissions", ErrorCode::permission_denied},
+        {"DENIED Redis is running in protected mode", ErrorCode::permission_denied},
         {"OOM command not allowed", ErrorCode::no_space},
         {"LOADING Redis is loading", ErrorCode::io_failed},
         {"ERR anything", ErrorCode::io_failed},

@@ -20,6 +20,13 @@ struct Exchange {
     bool has_begun = false;
 };
 
+/// The first error of the replies: in a transaction the later ones only say that an earlier one failed.
+const Reply* first_error(const std::vector<Reply>& replies)
+{
+    const auto error = std::ranges::find(replies, Reply::Kind::error, &Reply::kind);
+    return error == replies.end() ? nullptr : &*error;
+}
+
 Result<std::vector<Reply>> read_replies(Connection& connection, std::size_t count, const ReplyCaps& caps,
                                         const CallTimes& times, bool& has_begun)
 {
@@ -30,6 +37,8 @@ Result<std::vector<Reply>> read_replies(Connection& connection, std::size_t coun
     while (replies.size() < count) {
         const auto received = connection.receive(room, by);
         if (!received) return std::unexpected(received.error());
+        // A server that takes no more clients says so, and ends the connection.
+        if (*received == 0 && first_error(replies) != nullptr) return replies;
         if (*received == 0) return fail(ErrorCode::io_failed, "the server closed the connection");
         has_begun = true;
         by = times.by;
@@ -53,13 +62,6 @@ Exchange exchange(Connection& connection, const Request& request, const ReplyCap
     else
         done.replies = read_replies(connection, request.commands, caps, times, done.has_begun);
     return done;
-}
-
-/// The first error of the replies: in a transaction the later ones only say that an earlier one failed.
-const Reply* first_error(const std::vector<Reply>& replies)
-{
-    const auto error = std::ranges::find(replies, Reply::Kind::error, &Reply::kind);
-    return error == replies.end() ? nullptr : &*error;
 }
 
 /// A server may repeat the arguments of a command in its error, so nothing of the text is shown.
@@ -125,6 +127,9 @@ Result<std::vector<Reply>> Client::call(const Request& request, const ReplyCaps&
 {
     std::unique_ptr<Connection> connection = take_idle();
     while (true) {
+        // A server that answers each command at once could make a list endless.
+        if (std::chrono::steady_clock::now() >= times.by)
+            return fail(ErrorCode::io_failed, "remote {}: no answer within the time limit", m_settings.label);
         const bool is_kept = connection != nullptr;
         if (!is_kept) {
             auto opened = open(times);

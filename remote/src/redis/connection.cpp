@@ -56,7 +56,7 @@ Result<Addresses> addresses_of(const std::string& host, std::uint16_t port, Dead
     try {
         std::thread([=] {
             Addresses found;
-            const int status = look_up(host, service, AI_ADDRCONFIG, found);
+            const int status = look_up(host, service, 0, found);
             const std::scoped_lock guard(lookup->mutex);
             lookup->status = status;
             lookup->addresses = std::move(found);

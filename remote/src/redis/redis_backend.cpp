@@ -32,8 +32,8 @@ using store::StampedEntry;
 constexpr std::uint64_t k_small = 64 * 1024;          ///< bytes up to which header_timeout counts
 constexpr std::uint64_t k_heads_bytes = 16ULL << 20;  ///< the most bytes of all heads of a function
 constexpr std::uint64_t k_value_bytes = 512ULL << 20; ///< the longest value that Redis takes (proto-max-bulk-len)
-constexpr std::uint64_t k_name_bytes = 4096;          ///< the longest name that is listed
-constexpr std::size_t k_names = 1'000'000;            ///< the most names that are listed
+constexpr std::uint64_t k_name_bytes = 1024;          ///< the longest name that is listed
+constexpr std::size_t k_names = 200'000;              ///< the most names that are listed
 constexpr const char* k_scan_count = "500";           ///< names in one answer; Redis may give some more
 
 std::unexpected<Error> no_answer(const Settings& settings, std::string_view to)
@@ -301,9 +301,11 @@ Result<std::set<std::string>> RedisBackend::members(const std::string& set, cons
         auto replies = m_client.call(request, {k_name_bytes, k_heads_bytes}, times);
         if (!replies) return std::unexpected(replies.error());
         const std::vector<Reply>& parts = replies->front().items;
-        if (parts.size() != 2 || !is(parts[0], Reply::Kind::bulk) || !is(parts[1], Reply::Kind::array) ||
-            found.size() > k_names)
+        if (parts.size() != 2 || !is(parts[0], Reply::Kind::bulk) || !is(parts[1], Reply::Kind::array))
             return no_answer(m_settings, "SSCAN");
+        if (found.size() > k_names)
+            return fail(ErrorCode::unsupported, "remote {}: '{}' has more than {} names, too many to list",
+                        m_settings.label, set, k_names);
         for (const Reply& item : parts[1].items) found.emplace(as_text(item.bulk));
         cursor = as_text(parts[0].bulk);
     } while (cursor != "0");

@@ -8,8 +8,10 @@
 namespace warmgraph::remote::redis {
 namespace {
 
-constexpr std::size_t k_first_room = 1U << 20; ///< bytes of memory for a bulk string before any of its bytes came
-constexpr std::size_t k_shown = 200;           ///< bytes of an answer that a message shows
+/// Bytes of address space for a bulk string before its bytes came. Memory that is not written to costs nothing; growth in
+/// steps would cost a copy of each step.
+constexpr std::size_t k_first_room = 64U << 20;
+constexpr std::size_t k_shown = 200; ///< bytes of an answer that a message shows
 
 std::optional<std::int64_t> whole_number(std::string_view text)
 {
@@ -142,7 +144,8 @@ Error error_of(std::string_view line)
 {
     const std::string_view word = line.substr(0, line.find(' '));
     ErrorCode code = ErrorCode::io_failed;
-    if (word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM") code = ErrorCode::permission_denied;
+    if (word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" || word == "DENIED")
+        code = ErrorCode::permission_denied;
     if (word == "OOM") code = ErrorCode::no_space;
     return {code, fmt::format("the server answers '{}'", printable(line, k_shown))};
 }
