@@ -242,6 +242,21 @@ TEST_F(CacheRemotes, TagsSeparateAllKinds)
     EXPECT_EQ(Cache{how}.artifact("torch", {{"torch", "2.9"}}), std::nullopt);
 }
 
+TEST_F(CacheRemotes, TheTagOfTheEnvironmentCountsWhereTheProgramHasNone)
+{
+    CacheOptions how = machine("a");
+    how.cache_key_tag = "blue";
+    EXPECT_EQ(call(how).outcome, Outcome::recorded);
+    how.cache_key_tag.clear();
+    ::setenv("WARMGRAPH_CACHE_KEY_TAG", "blue", 1);
+    const Outcome same = call(how).outcome;
+    how.cache_key_tag = "green";
+    const Outcome other = call(how).outcome;
+    ::unsetenv("WARMGRAPH_CACHE_KEY_TAG");
+    EXPECT_EQ(same, Outcome::replayed);
+    EXPECT_EQ(other, Outcome::recorded) << "the program's tag goes before";
+}
+
 TEST_F(CacheRemotes, WrongTagsAreRefused)
 {
     const auto refused = [&](const std::string& tag, const std::map<std::string, std::string>& config = {}) {
