@@ -30,6 +30,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     api/include/warmgraph/statistics.hpp
     api/include/warmgraph/stored_entry.hpp
     api/include/warmgraph/stream.hpp
+    api/include/warmgraph/tier.hpp
     api/include/warmgraph/tuning.hpp
     api/include/warmgraph/warmgraph.hpp
     c/include/warmgraph/warmgraph.h

@@ -184,7 +184,7 @@ std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) 
     shared->device = device_facts(backend);
     autotune::ConfigRequest& wanted = shared->wanted;
     wanted.kernel = kernel.name;
-    wanted.key = tuned_key(kernel, shared->device);
+    wanted.key = tuned_key(kernel, shared->device, cache.tag);
     shared->why_not_kept = included_headers(kernel.source, kernel.options).why_unknown;
     wanted.space = space_of(kernel);
     wanted.driver = driver_facts(backend);

@@ -13,7 +13,8 @@ namespace warmgraph {
 autotune::ModuleConfigs Tuner::Impl::load_module(const std::string& name, std::string_view code)
 {
     value_or_raise(cachefmt::check_name("module's name", name));
-    autotune::ModuleConfigs none{name, module_key(name, code, device_facts(*DeviceAccess::impl(device)->device))};
+    autotune::ModuleConfigs none{name,
+                                 module_key(name, code, device_facts(*DeviceAccess::impl(device)->device), cache.tag)};
     if (!library || cache.policy == Policy::refresh) return none;
     auto loaded = library->modules().find(none.key);
     if (!loaded) fault("read", fmt::format("the tuned configurations of module '{}'", name), loaded.error());

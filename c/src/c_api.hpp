@@ -231,6 +231,11 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// Converts an argument. Its name must live as long as the result.
 [[nodiscard]] Arg to_arg(const wg_arg& from);
 
+/// Makes tiers of the callbacks. They call `release` at their end only after release_with(): until then, the caller
+/// owns its data.
+[[nodiscard]] std::vector<TierOptions> to_tiers(const wg_cache_options& options);
+void release_with(const std::vector<TierOptions>& tiers) noexcept;
+
 /// Throws invalid_argument if the size is below `least`, or so large that the caller cannot have set it.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);
 

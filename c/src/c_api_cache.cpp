@@ -64,6 +64,16 @@ void set_kinds(CacheOptions& result, const wg_cache_options& options)
         result.compression[to_kind(kind)] = {.level = level, .above = above};
 }
 
+void set_remotes(CacheOptions& result, const wg_cache_options& options)
+{
+    if (options.remotes != nullptr) result.remote.emplace();
+    for (const char* const url : need_array(options.remotes, options.remote_count, "remotes"))
+        result.remote->push_back(need_text(url, "remote"));
+    if (options.remote_deadline_ms != 0) result.remote_deadline_ms = options.remote_deadline_ms;
+    result.cache_key_tag = or_empty(options.cache_key_tag);
+    result.tiers = to_tiers(options);
+}
+
 CacheOptions to_options(const wg_cache_options* given)
 {
     need(given, "options", "options from wg_cache_options_init, with a model");
@@ -101,10 +111,11 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
     set_kinds(result, options);
+    set_remotes(result, options);
     return result;
 }
 
-/// Options whose keys the destructor overwrites.
+/// Options whose secrets the destructor overwrites.
 struct WipedOptions {
     CacheOptions options;
     explicit WipedOptions(CacheOptions its) : options(std::move(its)) {}
@@ -114,6 +125,8 @@ struct WipedOptions {
     {
         wipe(options.signing.sign_with);
         for (std::string& key : options.signing.accept) wipe(key);
+        if (options.remote)
+            for (std::string& url : *options.remote) wipe(url); // it may have a password
     }
 };
 
@@ -135,6 +148,7 @@ wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
     return guarded_handle(out, [&] {
         const WipedOptions given{to_options(options)};
         Cache cache{given.options};
+        release_with(given.options.tiers);
         std::string directory = cache.directory(), reason = cache.disabled_reason();
         return new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
     });

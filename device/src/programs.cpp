@@ -45,12 +45,13 @@ const ProgramUse* current_programs() noexcept { return t_programs; }
 ProgramScope::ProgramScope(const ProgramUse* use) noexcept : m_outer(std::exchange(t_programs, use)) {}
 ProgramScope::~ProgramScope() { t_programs = m_outer; }
 
-Programs::Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off)
+Programs::Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off,
+                   std::string tag)
     : m_store(std::move(store)),
       m_why_off(std::move(why_off)),
       m_may_keep(m_store && m_store->why_read_only().empty() && (!trust.require || trust.sign_with))
 {
-    if (m_store) m_cache.emplace(*m_store, trust);
+    if (m_store) m_cache.emplace(*m_store, trust, std::move(tag));
 }
 
 Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& program, Policy policy)

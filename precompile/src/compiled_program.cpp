@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json; // sorts members by name, so that the same facts give the same text
 
 constexpr std::size_t k_longest_text = 64UL << 10;
-constexpr std::size_t k_members = 12; // number of members in a file, without "search"
+constexpr std::size_t k_members = 12; // number of members in a file, without "search" and "tag"
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
 Json json_of(const CompiledProgram& program)
@@ -35,6 +35,7 @@ Json json_of(const CompiledProgram& program)
               {"compile_ms", program.compile_ms},
               {"written", program.written}};
     if (made_of.search != Digest{}) json["search"] = to_hex(made_of.search);
+    if (!made_of.tag.empty()) json["tag"] = made_of.tag;
     return json;
 }
 
@@ -69,8 +70,10 @@ Result<Facts> parse_facts(ByteView text)
     members.digest("source", made_of.source);
     members.texts("options", made_of.options, k_most_option_words);
     read_headers(members, "headers", made_of.headers);
-    const std::size_t has_search = json.is_object() && json.contains("search") ? 1 : 0;
-    if (has_search == 1) members.digest("search", made_of.search);
+    const bool has_search = json.is_object() && json.contains("search"),
+               has_tag = json.is_object() && json.contains("tag");
+    if (has_search) members.digest("search", made_of.search);
+    if (has_tag) members.text("tag", made_of.tag);
     members.text("target", made_of.target);
     members.text("compiler", made_of.compiler);
     members.texts("ready", facts.program.compiled.ready, k_most_ready);
@@ -79,8 +82,9 @@ Result<Facts> parse_facts(ByteView text)
     members.milliseconds("compile_ms", facts.program.compile_ms);
     members.text("written", facts.program.written);
     if (!members.first_problem().empty()) return fail(ErrorCode::corrupt, "its facts: {}", members.first_problem());
-    if (json.size() != k_members + has_search)
-        return fail(ErrorCode::corrupt, "its facts have {} members, expected {}", json.size(), k_members + has_search);
+    const std::size_t expected = k_members + (has_search ? 1 : 0) + (has_tag ? 1 : 0);
+    if (json.size() != expected)
+        return fail(ErrorCode::corrupt, "its facts have {} members, expected {}", json.size(), expected);
     return facts;
 }
 
@@ -151,6 +155,7 @@ Digest key_of(const Ingredients& ingredients)
     hash.update_field(std::to_string(ingredients.headers.size()));
     for (const auto& [name, digest] : ingredients.headers) hash.update_field(name).update_field(digest.bytes);
     if (ingredients.search != Digest{}) hash.update_field("search").update_field(ingredients.search.bytes);
+    if (!ingredients.tag.empty()) hash.update_field("tag").update_field(ingredients.tag);
     return hash.update_field(ingredients.target).update_field(ingredients.compiler).finish();
 }
 
@@ -174,6 +179,7 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
                          "with, or compile it with this order"});
     compare("target", then.target, now.target, "compile it for this device (warmgraph precompile --arch)");
     compare("compiler", then.compiler, now.compiler, "compile it again with this machine's compiler");
+    compare("cache_key_tag", then.tag, now.tag, "set the tag that it was compiled with, or compile it with this one");
     return found;
 }
 

@@ -160,9 +160,9 @@ Result<ProgramResult> ProgramCache::make(backends::Device& device, const Program
         if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason.text));
         return compile(device, text, std::move(reason));
     }
-    Ingredients here{text.name,        device.backend(),  sha256(as_bytes(text.source)),
-                     options.words,    headers.found,     headers.search,
-                     identity->target, identity->compiler};
+    Ingredients here{text.name,        device.backend(),   sha256(as_bytes(text.source)),
+                     options.words,    headers.found,      headers.search,
+                     identity->target, identity->compiler, m_tag};
     LookUp look_up(m_library, device, text, policy);
     Reason reason{"policy refresh", "refresh"};
     if (policy != ProgramPolicy::renew) {

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import pickle
+import secrets
 
 import pytest
 
 import warmgraph
-from warmgraph import Compression, Config, InvalidArgument
+from warmgraph import Compression, Config, InvalidArgument, RemoteStatistics, Statistics
 
 
 def test_config_is_mutable_and_knows_its_options():
@@ -42,6 +43,58 @@ def test_options_by_kind_reach_the_cache(process, folder):
     assert process("print(scale(x, 2.0)[1])").lines() == ["2.0"]
 
 
+def test_a_config_shows_no_secret_of_a_remote():
+    urls = ["redis://me:hunter2@cache:6379/0?namespace=v7", "https://host/a?token=hunter2&read-only&user=hunter2", "s3://models/a?password=hunter2@x", "file:///shared"]
+    config = Config(remote=urls)
+    assert config.remote == tuple(urls) and Config(remote=[]).remote == () and Config().remote is None
+    assert "hunter2" not in repr(config) and "hunter2" not in str(config)
+    for shown in ("redis://***@cache:6379/0?namespace=v7", "https://host/a?token=***&read-only&user=***", "s3://models/a?password=***", "file:///shared"):
+        assert shown in repr(config)
+    with pytest.raises(InvalidArgument) as refused:
+        Config(remote=urls[0])
+    assert "hunter2" not in str(refused.value)
+    assert config.identity() != Config(remote=[url.replace("hunter2", "hunter3") for url in urls]).identity()
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_a_remote_gives_another_machine_what_one_recorded(process, folder, tmp_path):
+    key = tmp_path / "key"
+    key.write_text(f"release:hmac-sha256:{secrets.token_hex(32)}\n")
+    key.chmod(0o600)
+    script = """
+        config = wg.Config(model="toy", remote={remote}, remote_deadline_ms=60_000, sign_with_file={key!r})
+        again = wg.cache_compile(scale._function, config=config, cache_dir={where!r}, outputs=lambda x, factor: wg.like(x), scalars={{"factor": wg.Scalar("f32", -9, 9)}})
+        print(again(x, 2.0)[3], again.report().outcome)
+        remotes = wg.stats(again)[0].remotes
+        print([(one.label, one.hits > 0, one.bytes_read > 0, one.errors) for one in remotes])
+    """
+    url = f"file://{tmp_path}/shared"
+
+    def lines(name: str, remote: list[str] | None) -> list[str]:
+        return process(script.format(remote=remote, key=str(key), where=str(tmp_path / name))).lines()
+
+    assert lines("a", [url]) == ["6.0 recorded", str([(url, False, False, {})])]
+    assert lines("b", [url]) == ["6.0 replayed", str([(url, True, True, {})])]
+    assert lines("c", []) == ["6.0 recorded", "[]"]
+
+
+def test_tags_keep_caches_apart(process, folder):
+    script = """
+        config = wg.Config(model="toy", cache_key_tag={tag!r})
+        again = wg.cache_compile(scale._function, config=config, outputs=lambda x, factor: wg.like(x), scalars={{"factor": wg.Scalar("f32", -9, 9)}})
+        print(again(x, 2.0)[3], again.report().outcome)
+    """
+    assert [process(script.format(tag=tag)).lines() for tag in ("", "blue", "blue", "")] == [["6.0 recorded"], ["6.0 recorded"], ["6.0 replayed"], ["6.0 replayed"]]
+
+
+def test_statistics_of_remotes_are_added_by_label():
+    one = RemoteStatistics("redis://a", hits=1, read_ms=2.0, errors={"io_failed": 1})
+    other = RemoteStatistics("redis://a", hits=2, puts=3, errors={"io_failed": 1, "corrupt": 2})
+    assert one + other == RemoteStatistics("redis://a", hits=3, puts=3, read_ms=2.0, errors={"io_failed": 2, "corrupt": 2})
+    total = Statistics("here", remotes=(one,)) + Statistics("here", remotes=(RemoteStatistics("file:///b"), other))
+    assert [(remote.label, remote.hits) for remote in total.remotes] == [("redis://a", 3), ("file:///b", 0)]
+
+
 @pytest.mark.parametrize("options, text", [
     ({"polcy": "off"}, "did you mean 'policy'"), ({"policy": "readonly"}, "did you mean 'read_only'"),
     ({"mode": "reduce-overhead"}, "no option 'mode'"), ({"max_variants": "3"}, "expected int"), ({"max_variants": -1}, "at least 0"),
@@ -52,6 +105,7 @@ def test_options_by_kind_reach_the_cache(process, folder):
     ({"max_bytes_by_kind": {"tuned": "1G"}}, "of tuned is '1G', expected bytes"), ({"max_bytes_by_kind": {"tuned": -1}}, "expected bytes"),
     ({"compression": {"entries": 9}}, "of entries is 9, expected Compression"), ({"compression": {"tuned": Compression(1)}}, "the kind 'tuned'"),
     ({"profile": 1}, "expected True, False or None"), ({"bundles": [1]}, "a list of texts"),
+    ({"remote": "redis://host"}, "expected a list of URLs, or None"), ({"remote": [1]}, "a list of URLs"), ({"remote_deadline_ms": "2"}, "expected int"), ({"cache_key_tag": 1}, "expected str"),
 ])
 def test_wrong_options_are_errors_that_help(options, text):
     with pytest.raises(InvalidArgument, match=text):

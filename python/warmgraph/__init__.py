@@ -12,7 +12,7 @@ from warmgraph.calls._inspection import Cleared, clear, explain, load_cache_arti
 from warmgraph.config import Compression, Config
 from warmgraph.core.binding import _early_recording, _frameworks
 from warmgraph.core.binding._library import library
-from warmgraph.core.cache._cache import ArtifactAmount, Cache, CacheInfo, Function, KindStatistics, PreloadProgress, Report, Scalar, Spec, Statistics
+from warmgraph.core.cache._cache import ArtifactAmount, Cache, CacheInfo, Function, KindStatistics, PreloadProgress, RemoteStatistics, Report, Scalar, Spec, Statistics
 from warmgraph.core.serving._server import ServedFunction, Server
 from warmgraph.errors import (
     CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound, NotRecordable,
@@ -22,7 +22,7 @@ from warmgraph.errors import (
 __all__ = [
     "Array", "ArtifactAmount", "Cache", "CacheInfo", "CachedFunction", "Cleared", "CompileFailed", "Compression", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
     "Internal", "InvalidArgument", "IoFailed", "KindStatistics", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
-    "PartlyLaunched", "PermissionDenied", "PreloadProgress", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
+    "PartlyLaunched", "PermissionDenied", "PreloadProgress", "Program", "RemoteStatistics", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",
     "load_cache_artifacts", "readable_cache", "save_cache_artifacts", "stats", "version",
 ]

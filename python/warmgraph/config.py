@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import functools
 import os
+import re
 from typing import Any, Callable, Collection, Iterable, Literal, Mapping, Sequence
 
 from warmgraph import errors
@@ -23,6 +24,9 @@ KINDS = {name[len("wg_kind_"):]: code for name, code in _c.wg_artifact_kind_valu
 Kind = Literal["entries", "images", "constants", "compiled", "tuned", "profiles", "torch"]
 _KINDS_FOR = {"kinds": ("entries", "compiled", "tuned", "profiles"), "max_bytes_by_kind": ("entries", "compiled", "tuned", "profiles", "torch"),
               "compression": ("entries", "images", "constants")}
+
+# The secrets in the URL of a remote: attributes, and user and password before the host. A secret may have any letter, so the match is long.
+_SECRET_ATTRIBUTE, _SECRET_USER = re.compile(r"(?<=[?&])(user|password|token)=[^&]*"), re.compile(r"(?<=://).*@")
 
 _KEYS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE", "WARMGRAPH_ACCEPT_KEYS", "WARMGRAPH_ACCEPT_KEYS_FILE")
 
@@ -77,12 +81,24 @@ class Config:
     profile: bool | None = None  # count the sizes that functions are called with; None: $WARMGRAPH_PROFILE, else yes
     record_wait_ms: int = 60_000  # how long a PyTorch recording waits for another process that records the same call
     preload: bool = True  # whether to restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
+    remote: Sequence[str] | None = None  # URLs of stores that several machines share (docs/remote.md); None: $WARMGRAPH_REMOTE
+    remote_deadline_ms: int = 2000  # how long the end of a cache waits for what is not sent yet; a later process sends the rest
+    cache_key_tag: str = ""  # a salt over all kinds: caches with different tags share nothing; "": $WARMGRAPH_CACHE_KEY_TAG
     mega_cache: bool = False  # whether to store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _DEFAULTS:
             raise unknown_option("Config", name, _DEFAULTS)
         object.__setattr__(self, name, _checked(name, value, _DEFAULTS[name]))
+
+    def __repr__(self) -> str:
+        """All options, without the secrets in the URLs of remotes."""
+        shown = {name: _without_secrets(value) if name == "remote" else value for name, value in vars(self).items()}
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def identity(self) -> str:
+        """A text that equal options share, with the secrets: not for messages."""
+        return repr(vars(self))
 
     def expect_key(self) -> None:
         """Raises InvalidArgument for a Config with mega_cache but without keys: the keys decide which signed pickles PyTorch may load."""
@@ -122,6 +138,10 @@ def _checked(name: str, value: Any, default: Any) -> Any:
         return dict(value)
     if name in _KINDS_FOR:
         return _checked_kinds(name, value)
+    if name == "remote":
+        if value is not None and (isinstance(value, str) or not all(isinstance(one, str) for one in value)):
+            raise errors.InvalidArgument(f"remote is {_without_secrets(value)!r}, expected a list of URLs, or None")
+        return None if value is None else tuple(value)
     if name == "profile":
         if value is not None and not isinstance(value, bool):
             raise errors.InvalidArgument(f"profile is {value!r}, expected True, False or None")
@@ -137,6 +157,13 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and value < min(0, default):
         raise errors.InvalidArgument(f"{name} is {value}, expected at least {min(0, default)}")
     return value
+
+
+def _without_secrets(value: Any) -> Any:
+    """The URLs with "***" for each secret."""
+    if isinstance(value, str):
+        return _SECRET_USER.sub("***@", _SECRET_ATTRIBUTE.sub(r"\1=***", value))
+    return tuple(_without_secrets(one) for one in value) if isinstance(value, (list, tuple)) else value
 
 
 def _checked_kinds(name: str, value: Any) -> Any:

@@ -21,9 +21,12 @@ protected:
         TuningStatistics statistics;
         std::size_t loaded = 0;
     };
-    Started start(const std::string& module, const std::vector<std::string>& names, Policy policy = Policy::read_write)
+    Started start(const std::string& module, const std::vector<std::string>& names, Policy policy = Policy::read_write,
+                  const std::string& tag = "")
     {
-        Cache cache{options(policy)};
+        CacheOptions how = options(policy);
+        how.cache_key_tag = tag;
+        Cache cache{how};
         Tuner tuner = tuner_of(cache);
         TuningModule begun = tuner.begin_module(module, "// a comment\ncode");
         Started started{{}, {}, begun.loaded()};
@@ -40,6 +43,18 @@ protected:
 
     static constexpr TuningOutcome k_tuned = TuningOutcome::tuned, k_stored = TuningOutcome::stored;
 };
+
+TEST_F(TuningModuleTest, OfAnotherTagIsAnother)
+{
+    EXPECT_THAT(start("model", {"a"}).outcomes, ElementsAre(k_tuned));
+    EXPECT_THAT(start("model", {"a"}, Policy::read_write, "blue").outcomes, ElementsAre(k_tuned));
+    EXPECT_EQ(files(".module_configs").size(), 2U);
+    EXPECT_EQ(files(".best_config").size(), 2U);
+    const Started again = start("model", {"a"}, Policy::read_write, "blue");
+    EXPECT_THAT(again.outcomes, ElementsAre(k_stored));
+    EXPECT_EQ(again.loaded, 1U);
+    EXPECT_THAT(start("model", {"a"}).outcomes, ElementsAre(k_stored)) << "without a tag, as before";
+}
 
 TEST_F(TuningModuleTest, IsLoadedAheadAndServesWhereItsKernelsFilesAreGone)
 {

@@ -30,6 +30,13 @@ TEST(CompiledFile, GivesBackWhatWasWritten)
     EXPECT_EQ(*ingredients, program.ingredients);
 }
 
+TEST(CompiledFile, KeepsItsTag)
+{
+    CompiledProgram tagged = sample_program();
+    tagged.ingredients.tag = "blue";
+    EXPECT_EQ(take(decode(encoded(tagged))).ingredients, tagged.ingredients);
+}
+
 TEST(CompiledFile, IsRefusedWhereAnyByteChanged)
 {
     const Bytes whole = encoded();
@@ -108,6 +115,7 @@ TEST(ProgramKey, FollowsEverythingButTheName)
     EXPECT_THAT(changed([](Ingredients& i) { i.target = "sm_80"; }), ElementsAre(fact("target")));
     EXPECT_THAT(changed([](Ingredients& i) { i.compiler = "NVRTC 12.4"; }), ElementsAre(fact("compiler")));
     EXPECT_THAT(changed([](Ingredients& i) { i.backend = "opencl"; }), ElementsAre(fact("backend")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.tag = "blue"; }), ElementsAre(fact("cache_key_tag")));
     Ingredients renamed = before;
     renamed.program = "other";
     EXPECT_EQ(key_of(renamed), key_of(before));

@@ -26,6 +26,7 @@
 #include "warmgraph/spec.hpp"
 #include "warmgraph/statistics.hpp"
 #include "warmgraph/stored_entry.hpp"
+#include "warmgraph/tier.hpp"
 #include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
@@ -122,6 +123,13 @@ struct CacheOptions {
     std::optional<std::vector<std::string>> remote{};
     /// How long the end of the cache waits for what is not sent yet; a later process sends the rest.
     std::uint32_t remote_deadline_ms = 2'000;
+    /// Stores of the program's own (tier.hpp), which are asked after `remote`, in this order. invalid_argument: a label
+    /// that is no name or is taken, no tier.
+    std::vector<TierOptions> tiers{};
+    /// A salt over all kinds: caches with different tags share nothing, e.g. for two versions of a compiler that call
+    /// themselves the same. At most 256 printable ASCII characters. Empty: $WARMGRAPH_CACHE_KEY_TAG, else no tag. The
+    /// name "cache_key_tag" is reserved in `config`.
+    std::string cache_key_tag{};
     /// Whether the cache counts the sizes that functions are called with. nullopt: $WARMGRAPH_PROFILE ("on" or "off"),
     /// else yes. Without the counts, BucketRule::learnt acts as `fixed`, and no profile is read.
     std::optional<bool> profile{};

@@ -29,9 +29,9 @@ struct KindStatistics {
     std::vector<std::string> miss_reasons{}; ///< reasons of misses ("decode: no entry"), the first 64; profiles: none
 };
 
-/// Counters of a remote (CacheOptions::remote) in this process. Times are in milliseconds.
+/// Counters of a remote (CacheOptions::remote, CacheOptions::tiers) in this process. Times are in milliseconds.
 struct RemoteStatistics {
-    std::string label;               ///< its URL without secrets and attributes
+    std::string label;               ///< its URL without secrets and attributes, or TierOptions::label
     std::uint64_t hits = 0;          ///< objects that it gave, and lists of headers of a function
     std::uint64_t misses = 0;        ///< those that it did not have
     std::uint64_t puts = 0;          ///< objects that were sent
@@ -53,7 +53,7 @@ struct Statistics {
     std::uint64_t captures_written = 0; ///< files that Cache::write_capture wrote
     std::uint64_t captures_paired = 0;  ///< captures of other processes that proved an entry
     std::uint64_t captures_ignored = 0; ///< captures that are damaged or of another version, or that proved nothing
-    std::vector<RemoteStatistics> remotes{}; ///< in the order of CacheOptions::remote
+    std::vector<RemoteStatistics> remotes{}; ///< in the order of CacheOptions::remote, then of CacheOptions::tiers
 
     /// The counters of one kind; all 0 for a kind that is not counted.
     [[nodiscard]] KindStatistics of(ArtifactKind kind) const

@@ -31,6 +31,7 @@
 #include "warmgraph/statistics.hpp"
 #include "warmgraph/stored_entry.hpp"
 #include "warmgraph/stream.hpp"
+#include "warmgraph/tier.hpp"
 #include "warmgraph/tuning.hpp"
 
 namespace warmgraph {

@@ -336,6 +336,40 @@ typedef struct wg_kind_compression {
     uint64_t above; ///< bytes; objects up to this size are not compressed
 } wg_kind_compression;
 
+/// Reads an object of a tier: writes at most `capacity` bytes from `offset` on, fewer only where the object ends, and
+/// gives the size of the whole object to `size`. wg_not_found: there is no such object. `bytes` may be NULL if `capacity`
+/// is 0.
+typedef wg_status (*wg_tier_get)(void* user, const char* name, uint64_t offset, void* bytes, uint64_t capacity,
+                                 uint64_t* size);
+/// Keeps exactly these bytes under the name, or leaves what was there. `create_only` nonzero: an object that is there
+/// stays, and that is wg_ok; a store that cannot tell replaces it.
+typedef wg_status (*wg_tier_put)(void* user, const char* name, const void* bytes, uint64_t size, int32_t create_only);
+/// Removes an object. It is wg_ok if the object is missing.
+typedef wg_status (*wg_tier_remove)(void* user, const char* name);
+/// Takes one name of a list; the text is copied.
+typedef void (*wg_tier_take)(void* to, const char* name);
+/// Calls take(to, name) for each name that begins with `prefix`, in any order.
+typedef wg_status (*wg_tier_list)(void* user, const char* prefix, wg_tier_take take, void* to);
+/// Called once, when no callback of the tier will be called any more.
+typedef void (*wg_tier_release)(void* user);
+
+/// A store of the caller's own that caches share. What it gives is verified: its size before memory is taken, its
+/// digests, its key and its signature. Names are lines of [A-Za-z0-9._/-], of at most 1 KiB. The cache calls it from
+/// several threads at once, among them threads of its own. A call must end soon by itself, because a look-up waits for
+/// it. Any status but wg_ok and wg_not_found is a failure of the store: it is counted, the store is not asked for 30
+/// seconds, and no call of the program sees it.
+typedef struct wg_tier {
+    const char* label; ///< its name in statistics and messages: letters, digits, '.', '_', '-'
+    void* user;        ///< passed to the callbacks
+    wg_tier_get get;
+    wg_tier_put put;
+    wg_tier_remove remove;
+    wg_tier_list list;
+    wg_tier_release release; ///< may be NULL; not called if wg_cache_open refuses the options
+    int32_t read_only;       ///< nonzero: nothing is sent to it
+    int32_t allow_unsigned;  ///< nonzero: objects without an accepted signature are used, too
+} wg_tier;
+
 /// Options of a cache. The default that wg_cache_options_init sets is in brackets. Texts and arrays are copied.
 typedef struct wg_cache_options {
     uint64_t size;              ///< sizeof(wg_cache_options)
@@ -402,6 +436,19 @@ typedef struct wg_cache_options {
     /// have level 3, and the others are not compressed [NULL]
     const wg_kind_compression* compression;
     uint64_t compression_count; ///< [0]
+    /// Stores that several machines share, as URLs with attributes: "redis://cache:6379/0?namespace=v7",
+    /// "s3://models/a", "https://host/prefix?read-only", "file:///shared/folder" (docs/remote.md). What the folder and the
+    /// bundles do not have is looked for in them, in this order, and kept in the folder. What this process makes is sent
+    /// to those that are not read-only, behind its calls. Only signed objects are used, unless a URL says allow-unsigned.
+    /// NULL: the URLs in $WARMGRAPH_REMOTE [NULL]
+    const char* const* remotes;
+    uint64_t remote_count;       ///< 0 with an array that is not NULL: no remote [0]
+    uint32_t remote_deadline_ms; ///< how long the end of the cache waits for what is not sent yet; 0: 2000 [0]
+    /// A salt over all kinds: caches with different tags share nothing. At most 256 printable ASCII characters. NULL or
+    /// "": $WARMGRAPH_CACHE_KEY_TAG, else no tag [NULL]
+    const char* cache_key_tag;
+    const wg_tier* tiers; ///< stores of the caller's own, which are asked after `remotes`, in this order [NULL]
+    uint64_t tier_count;  ///< [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options). invalid_argument: `size` is too small.
@@ -510,6 +557,14 @@ typedef struct wg_statistics {
 
 /// Fills `out->size` bytes; members that this library does not know are set to zero.
 WARMGRAPH_API wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out);
+
+/// Writes the counters of the remotes and tiers in this process, as JSON: a list, in the order of the options, of `label`
+/// (a URL without secrets and attributes, or wg_tier's label), `hits`, `misses`, `puts` (objects that were sent),
+/// `bytes_read`, `bytes_left` (not fetched, because an object's header said that it does not fit), `bytes_written`,
+/// `read_ms`, `write_ms`, `skipped` (look-ups that went on without it while it did not answer) and `errors` (their number
+/// by the word of their code: {"io_failed": 1}).
+WARMGRAPH_API wg_status wg_cache_remote_statistics(const wg_cache* cache, char* text, uint64_t capacity,
+                                                   uint64_t* length);
 
 /// Counters of one kind. Times are in milliseconds.
 typedef struct wg_kind_statistics {

@@ -188,6 +188,18 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
     return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted, how)));
 }
 
+namespace {
+
+/// Adds the cache's tag to the facts that make the key of PyTorch's artifacts.
+store::TorchFacts tagged(const CacheSettings& settings, std::map<std::string, std::string> facts)
+{
+    const std::string& tag = settings.options.cache_key_tag;
+    if (!tag.empty()) facts.insert_or_assign(k_key_tag, tag);
+    return facts;
+}
+
+} // namespace
+
 void Cache::put_artifact(std::string_view kind, const std::map<std::string, std::string>& facts,
                          std::span<const std::byte> bytes)
 {
@@ -196,9 +208,9 @@ void Cache::put_artifact(std::string_view kind, const std::map<std::string, std:
         raise({ErrorCode::io_failed, fmt::format("the artifact of kind '{}' is not stored: caching is off: {}", kind,
                                                  m_impl->settings.disabled_reason)});
     const std::string now = to_iso8601(system_clock().wall());
-    value_or_raise(
-        counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->settings.trust)));
-    m_impl->touched.note(store::torch_name(facts));
+    const auto of = tagged(m_impl->settings, facts);
+    value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, of, now, bytes, m_impl->settings.trust)));
+    m_impl->touched.note(store::torch_name(of));
 }
 
 std::optional<std::vector<std::byte>> Cache::artifact(std::string_view kind,
@@ -206,9 +218,10 @@ std::optional<std::vector<std::byte>> Cache::artifact(std::string_view kind,
 {
     value_or_raise(store::parse_kind("artifact", kind, store::KindUse::opaque));
     if (!m_impl->store) return std::nullopt;
+    const auto of = tagged(m_impl->settings, facts);
     auto found =
-        value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->settings.trust)));
-    if (found) m_impl->touched.note(store::torch_name(facts));
+        value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, of, m_impl->settings.trust)));
+    if (found) m_impl->touched.note(store::torch_name(of));
     return found;
 }
 

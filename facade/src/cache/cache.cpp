@@ -129,7 +129,8 @@ TunerSources Cache::Impl::tuner_sources(std::shared_ptr<Impl> self)
             settings.policy,
             programs,
             touched,
-            tunings};
+            tunings,
+            settings.options.cache_key_tag};
 }
 
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)

@@ -1,9 +1,12 @@
 // Opens a cache: reads the settings, which come from the program or else from the environment, and opens the folder.
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include <unistd.h>
 
 #include "cache/cache_impl.hpp"
+#include "cache/user_tier.hpp"
 #include "warmgraph/base/cache_folder.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -81,14 +84,35 @@ std::vector<remote::Settings> resolve_remotes(const CacheOptions& options)
 /// Puts the remotes below the folder and its bundles, and sends to them what this process makes and earlier ones left.
 void open_remotes(Cache::Impl& impl, const std::vector<remote::Settings>& remotes)
 {
-    if (!impl.store || remotes.empty()) return;
+    const auto& tiers = impl.settings.options.tiers;
+    if (!impl.store || (remotes.empty() && tiers.empty())) return;
     impl.remotes = remote::attach(*impl.store, remotes, impl.settings.trust);
+    std::ranges::move(attach_tiers(*impl.store, tiers, impl.settings.trust), std::back_inserter(impl.remotes));
     if (!impl.store->why_read_only().empty() || impl.settings.policy == Policy::read_only ||
         impl.settings.policy == Policy::require_hit)
         return;
     impl.uploads = std::make_unique<remote::Uploads>(
         *impl.store, impl.remotes, std::chrono::milliseconds(impl.settings.options.remote_deadline_ms));
     impl.uploads->resume();
+}
+
+/// Adds the program's tag, or else the tag of WARMGRAPH_CACHE_KEY_TAG, to the configuration, which is part of the keys of
+/// entries and profiles. Without a tag nothing is added, so that folders from before the option stay valid.
+void resolve_key_tag(CacheOptions& options)
+{
+    constexpr std::size_t k_longest = 256;
+    if (options.config.contains(k_key_tag))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the model's configuration has the reserved name '{}': set CacheOptions::cache_key_tag",
+                           k_key_tag)});
+    std::string& tag = options.cache_key_tag;
+    if (tag.empty()) tag = environment("WARMGRAPH_CACHE_KEY_TAG").value_or("");
+    if (tag.empty()) return;
+    if (tag.size() > k_longest || !std::ranges::all_of(tag, [](char c) { return c >= ' ' && c <= '~'; }))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("cache_key_tag is '{}' with {} bytes, expected at most {} printable ASCII characters",
+                           printable(tag, 64), tag.size(), k_longest)});
+    options.config.emplace(k_key_tag, tag);
 }
 
 /// Returns the kind. Throws invalid_argument if it may not stand in this option.
@@ -217,7 +241,9 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     std::shared_ptr<Impl> impl(new Impl, [process = ::getpid()](Impl* held) {
         if (::getpid() == process) delete held;
     });
+    value_or_raise(check_tiers(options.tiers));
     impl->settings.options = options;
+    resolve_key_tag(impl->settings.options);
     wipe(impl->settings.options.signing.sign_with);
     for (std::string& key : impl->settings.options.signing.accept) wipe(key);
     if (impl->settings.options.remote)
@@ -232,12 +258,13 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
     impl->settings.directory = cache_folder(options.cache_dir).string();
     const auto remotes = resolve_remotes(options);
-    open_store(*impl, files, !remotes.empty());
+    open_store(*impl, files, !remotes.empty() || !options.tiers.empty());
     open_remotes(*impl, remotes);
     const bool keeps_programs = impl->store && impl->settings.kinds.contains(store::ArtifactKind::compiled);
     impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->settings.trust,
                                                 impl->store ? store::switched_off("compiled programs")
-                                                            : "caching is off: " + impl->settings.disabled_reason);
+                                                            : "caching is off: " + impl->settings.disabled_reason,
+                                                impl->settings.options.cache_key_tag);
     open_profiles(*impl);
     return impl;
 }

@@ -17,8 +17,11 @@
 
 namespace warmgraph {
 
+/// The name under which a tag (CacheOptions::cache_key_tag) stands among the facts that make a key.
+inline constexpr const char* k_key_tag = "cache_key_tag";
+
 struct CacheSettings {
-    CacheOptions options; ///< the program's options without the keys, which are in `trust`
+    CacheOptions options; ///< the program's options without the keys, which are in `trust`. The tag is in `config`, too
     cachefmt::Trust trust;
     cachefmt::Rank rank;
     Policy policy = Policy::read_write;

@@ -19,7 +19,9 @@ namespace warmgraph {
 
 /// Returns the key of a kernel. It covers the name, the source without comments, the headers' contents, the options
 /// without folders, the problem and the device.
-[[nodiscard]] Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device);
-[[nodiscard]] Digest module_key(const std::string& name, std::string_view code, const autotune::Facts& device);
+/// `tag`: CacheOptions::cache_key_tag; without one, the key is the same as before there were tags.
+[[nodiscard]] Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device, std::string_view tag = {});
+[[nodiscard]] Digest module_key(const std::string& name, std::string_view code, const autotune::Facts& device,
+                                std::string_view tag = {});
 
 } // namespace warmgraph

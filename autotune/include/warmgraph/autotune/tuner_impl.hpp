@@ -64,6 +64,7 @@ struct TunerSources {
     std::shared_ptr<Programs> programs;
     store::TouchedNames& touched;
     Tunings& tunings;
+    std::string tag{}; ///< part of all keys; empty: no tag
 };
 
 struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {

@@ -30,7 +30,8 @@ struct ProgramCounts {
 class Programs {
 public:
     /// `store`: null if nothing is stored; `why_off` gives the reason.
-    Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off);
+    Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off,
+             std::string tag = {});
 
     /// Loads the program, or compiles it and stores it if the policy allows. miss_forbidden: the policy is no_compile,
     /// and no usable program is stored.

@@ -41,6 +41,7 @@ struct Ingredients {
     Digest search{};      ///< as Headers::search
     std::string target;   ///< the target in the compiler's notation: "sm_90"
     std::string compiler; ///< the compiler with its version and build
+    std::string tag{};    ///< CacheOptions::cache_key_tag; empty: no tag
     bool operator==(const Ingredients&) const = default;
 };
 

@@ -50,7 +50,11 @@ struct ProgramResult {
 class ProgramCache {
 public:
     /// `store` must outlive this object.
-    ProgramCache(store::LocalStore& store, const cachefmt::Trust& trust) : m_store(store), m_library(store, trust) {}
+    /// `tag`: Ingredients::tag of all programs.
+    ProgramCache(store::LocalStore& store, const cachefmt::Trust& trust, std::string tag = {})
+        : m_store(store), m_library(store, trust), m_tag(std::move(tag))
+    {
+    }
 
     /// Makes the program's module. Errors: the compiler's errors, and miss_forbidden with the reason and the cure.
     /// Notes a miss in the store, with the differences (LocalStore::note_program_miss). Thread-safe.
@@ -66,6 +70,7 @@ private:
 
     store::LocalStore& m_store;
     ProgramLibrary m_library;
+    std::string m_tag;
 };
 
 /// Returns the error miss_forbidden, with the cure.

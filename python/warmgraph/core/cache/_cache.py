@@ -70,6 +70,28 @@ class KindStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
+class RemoteStatistics:
+    """Counters of a remote (Config.remote) in this process. Times are in milliseconds."""
+
+    label: str  #: its URL without secrets and attributes
+    hits: int = 0  #: objects that it gave, and lists of headers of a function
+    misses: int = 0  #: those that it did not have
+    puts: int = 0  #: objects that were sent
+    bytes_read: int = 0
+    bytes_left: int = 0  #: not fetched, because an object's header said that it does not fit
+    bytes_written: int = 0
+    read_ms: float = 0.0
+    write_ms: float = 0.0
+    skipped: int = 0  #: look-ups that went on without it while it did not answer
+    errors: Mapping[str, int] = dataclasses.field(default_factory=dict)  #: failures by the word of their code: "io_failed", "untrusted"
+
+    def __add__(self, other: RemoteStatistics) -> RemoteStatistics:
+        failures = {word: self.errors.get(word, 0) + other.errors.get(word, 0) for word in {**self.errors, **other.errors}}
+        counters = [field.name for field in dataclasses.fields(self)][1:-1]
+        return RemoteStatistics(self.label, **{name: getattr(self, name) + getattr(other, name) for name in counters}, errors=failures)
+
+
+@dataclasses.dataclass(frozen=True)
 class Statistics:
     """A cache's counters in this process, and its folder."""
 
@@ -81,13 +103,18 @@ class Statistics:
     captures_written: int = 0
     captures_paired: int = 0
     captures_ignored: int = 0
+    remotes: tuple[RemoteStatistics, ...] = ()  #: in the order of Config.remote
 
     def __add__(self, other: Statistics) -> Statistics:
         kinds = {kind: counters + other.kinds[kind] for kind, counters in self.kinds.items()}
-        return Statistics(self.folder, kinds, *(getattr(self, name) + getattr(other, name) for name in _COUNTERS))
+        counters = {name: getattr(self, name) + getattr(other, name) for name in _COUNTERS}
+        remotes = {one.label: one for one in self.remotes}
+        for one in other.remotes:
+            remotes[one.label] = remotes[one.label] + one if one.label in remotes else one
+        return Statistics(self.folder, kinds, **counters, remotes=tuple(remotes.values()))
 
 
-_COUNTERS = [field.name for field in dataclasses.fields(Statistics)][2:]
+_COUNTERS = [field.name for field in dataclasses.fields(Statistics)][2:-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +238,11 @@ class Cache(Handle):
         options.profile = 0 if given.profile is None else 1 if given.profile else -1
         bundles = [os.fspath(file).encode() for file in given.bundles]
         options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
-        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files", "record_wait_ms"):
+        if given.remote is not None:
+            urls = [url.encode() for url in given.remote]
+            options.remotes, options.remote_count = (ctypes.c_char_p * max(len(urls), 1))(*urls), len(urls)  # no remote needs an array too
+        options.cache_key_tag = text_or_none(given.cache_key_tag or None)
+        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files", "record_wait_ms", "remote_deadline_ms"):
             setattr(options, name, getattr(given, name))
         for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
             setattr(options, name, int(getattr(given, name)))
@@ -242,7 +273,8 @@ class Cache(Handle):
         found = _c.wg_statistics(size=ctypes.sizeof(_c.wg_statistics))
         library().wg_cache_statistics(self.pointer, ctypes.byref(found))
         kinds = {kind: self._kind_statistics(_config.KINDS[kind]) for kind in _COUNTED}
-        return Statistics(self.directory, kinds, *(getattr(found, name) for name in _COUNTERS))
+        remotes = tuple(RemoteStatistics(**one) for one in json.loads(library().text("wg_cache_remote_statistics", self.pointer)))
+        return Statistics(self.directory, kinds, **{name: getattr(found, name) for name in _COUNTERS}, remotes=remotes)
 
     def _kind_statistics(self, kind: int) -> KindStatistics:
         found = _c.wg_kind_statistics(size=ctypes.sizeof(_c.wg_kind_statistics))

@@ -26,7 +26,7 @@ class CacheLocation:
     config: Config
 
     def key(self) -> tuple[Any, ...]:
-        return (_fork.generation(), self.model, self.cache_dir, self.dynamic, self.ranks, repr(self.config))
+        return (_fork.generation(), self.model, self.cache_dir, self.dynamic, self.ranks, self.config.identity())
 
     def open(self) -> Cache:
         rank, tp_rank, pp_rank = self.ranks
