@@ -38,7 +38,7 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
     EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, "
-                                         "bundle, precompile or doctor"));
+                                         "bundle, precompile, push, pull or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;
@@ -48,8 +48,8 @@ TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
     }
 }
 
-const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats",  "profile",   "report",
-                                       "clear", "prune", "sign",    "doctor", "bundle", "precompile"};
+const std::vector<std::string> k_verbs{"ls",    "show", "explain", "check",  "stats",      "profile", "report", "clear",
+                                       "prune", "sign", "doctor",  "bundle", "precompile", "push",    "pull"};
 
 TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
 {

@@ -101,7 +101,24 @@ struct PrecompileOptions {
 /// Compiles a manifest's programs into the folder. Returns k_found_wrong when some do not compile.
 [[nodiscard]] Result<int> precompile(const Context& context, const PrecompileOptions& options);
 
+struct PushOptions {
+    std::optional<std::string> model{};
+    std::vector<std::string> remotes{}; ///< URLs; empty: $WARMGRAPH_REMOTE
+    bool is_dry_run = false;
+};
+/// Sends the folder's objects to the remotes. Returns k_found_wrong when something could not be sent.
+[[nodiscard]] Result<int> push(const Context& context, const PushOptions& options);
+
+struct PullOptions {
+    std::optional<std::string> model{};
+    std::vector<std::string> remotes{}; ///< URLs; empty: $WARMGRAPH_REMOTE
+};
+/// Copies what the remotes have and the folder lacks. Returns k_found_wrong when something cannot be used.
+[[nodiscard]] Result<int> pull(const Context& context, const PullOptions& options);
+
 [[nodiscard]] Result<int> doctor(const Context& context);
+/// Tries each remote. `urls` as in PushOptions. Returns k_found_wrong when one cannot be used.
+[[nodiscard]] Result<int> doctor_of_remotes(const Context& context, const std::vector<std::string>& urls);
 
 /// Prints names for shell completions, one a line, sorted: models and model/function. Never fails.
 [[nodiscard]] Result<int> names(const Context& context);

@@ -25,6 +25,8 @@ struct Arguments {
     std::string pruned; ///< the kind of object that `prune` removes
     std::string action, architectures, kinds;
     std::vector<std::string> files;
+    std::vector<std::string> remotes; ///< URLs
+    bool tries_remotes = false;       ///< doctor: --remote is given
 };
 
 /// A subcommand: a row in the table.

@@ -391,13 +391,56 @@ Verb precompile_verb()
             }};
 }
 
+void remote_options(CLI::App& app, Arguments& arguments, const char* model)
+{
+    app.add_option("--model", arguments.model, model)->type_name("MODEL")->check(check_given, "", "");
+    app.add_option("--remote", arguments.remotes,
+                   "the remote's URL; may be given several times (default: $WARMGRAPH_REMOTE)")
+        ->type_name("URL")
+        ->check(check_given, "", "")
+        ->allow_extra_args(false);
+}
+
+Verb push_verb()
+{
+    return {"push",
+            "send the cache to remotes",
+            {"warmgraph push --remote s3://models/warmgraph --model tiny-llama --dry-run"},
+            [](CLI::App& app, Arguments& arguments) {
+                remote_options(app, arguments, "only entries of this model");
+                app.add_flag("--dry-run", arguments.dry_run, "say what would be sent, and send nothing");
+            },
+            [](const Context& c, const Arguments& a) { return push(c, {given(a.model), a.remotes, a.dry_run}); }};
+}
+
+Verb pull_verb()
+{
+    return {"pull",
+            "copy what remotes have into the cache",
+            {"warmgraph pull --remote file:///mnt/models/warmgraph --model tiny-llama"},
+            [](CLI::App& app, Arguments& arguments) { remote_options(app, arguments, "only entries of this model"); },
+            [](const Context& c, const Arguments& a) { return pull(c, {given(a.model), a.remotes}); }};
+}
+
 Verb doctor_verb()
 {
     return {"doctor",
-            "check devices, libraries, cache folder and environment",
-            {"warmgraph doctor"},
-            nullptr,
-            [](const Context& c, const Arguments&) { return doctor(c); }};
+            "check devices, libraries, cache folder and environment; or remotes",
+            {"warmgraph doctor", "warmgraph doctor --remote unix:///run/redis/redis.sock"},
+            [](CLI::App& app, Arguments& arguments) {
+                const CLI::Option* const remote =
+                    app.add_option("--remote", arguments.remotes,
+                                   "try each call of this remote instead (default: $WARMGRAPH_REMOTE)")
+                        ->type_name("URL")
+                        ->expected(0, 1);
+                app.callback([&arguments, remote] { arguments.tries_remotes = remote->count() != 0; });
+            },
+            [](const Context& c, const Arguments& a) {
+                if (!a.tries_remotes) return doctor(c);
+                std::vector<std::string> urls = a.remotes;
+                std::erase(urls, "");
+                return doctor_of_remotes(c, urls);
+            }};
 }
 
 // Hidden subcommands, for builds and completions.
@@ -440,10 +483,10 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{ls_verb(),     show_verb(),       explain_verb(), check_verb(),
-                                           stats_verb(),  profile_verb(),    report_verb(),  clear_verb(),
-                                           prune_verb(),  sign_verb(),       bundle_verb(),  precompile_verb(),
-                                           doctor_verb(), completion_verb(), manual_verb(),  names_verb()};
+    static const std::vector<Verb> k_verbs{
+        ls_verb(),     show_verb(),  explain_verb(), check_verb(),      stats_verb(),  profile_verb(),
+        report_verb(), clear_verb(), prune_verb(),   sign_verb(),       bundle_verb(), precompile_verb(),
+        push_verb(),   pull_verb(),  doctor_verb(),  completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 

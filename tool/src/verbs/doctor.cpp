@@ -47,6 +47,7 @@ Result<int> doctor(const Context& context)
     report_system(report);
     report_devices(report, context);
     report_cache(report, context);
+    report_remotes(report);
     report_environment(report);
     const auto environments = report.environments.judge(report.machine);
     if (const std::string fields = dead_because(environments); !fields.empty())

@@ -28,6 +28,7 @@ struct Report {
 void report_system(Report& report); ///< version, platform, libraries
 void report_devices(Report& report, const Context& context);
 void report_cache(Report& report, const Context& context);
+void report_remotes(Report& report); ///< those of the environment, by their labels; connects to nothing
 void report_environment(Report& report);
 
 } // namespace warmgraph::tool
