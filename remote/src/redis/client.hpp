@@ -22,9 +22,9 @@ public:
     /// `tls`: null except for rediss.
     Client(const Settings& settings, std::unique_ptr<TlsContext> tls) : m_settings(settings), m_tls(std::move(tls)) {}
 
-    /// Sends the commands and reads a reply for each. The first reply that is an error is the call's Error (error_of()).
+    /// Sends the commands and reads a reply for each. The first error reply is the call's Error (error_of()).
     /// A connection that the server closed meanwhile (a restart, its time limit) is replaced, and the commands are sent
-    /// again: REQUIRES that doing them twice does no harm.
+    /// again. REQUIRES: to do them twice does no harm.
     [[nodiscard]] Result<std::vector<Reply>> call(const Request& request, const ReplyCaps& caps,
                                                   const CallTimes& times);
 

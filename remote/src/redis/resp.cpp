@@ -8,8 +8,8 @@
 namespace warmgraph::remote::redis {
 namespace {
 
-/// Bytes of address space for a bulk string before its bytes came. Memory that is not written to costs nothing; growth in
-/// steps would cost a copy of each step.
+/// Bytes of address space for a bulk string before its bytes came. Memory that is not written to costs nothing; growth
+/// in steps would cost a copy of each step.
 constexpr std::size_t k_first_room = 64U << 20;
 constexpr std::size_t k_shown = 200; ///< bytes of an answer that a message shows
 

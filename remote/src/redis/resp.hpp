@@ -47,8 +47,8 @@ inline constexpr std::size_t k_nesting = 4;       ///< arrays in arrays
 class ReplyParser {
 public:
     explicit ReplyParser(const ReplyCaps& caps) : m_caps(caps) {}
-    /// Takes from the front of `bytes` what belongs to the current reply. nullopt: all bytes are taken and the reply goes
-    /// on. corrupt: these bytes are no RESP2, or exceed a limit; the parser cannot go on.
+    /// Takes from the front of `bytes` what belongs to the current reply. nullopt: all bytes are taken and the reply
+    /// goes on. corrupt: these bytes are no RESP2, or exceed a limit; the parser cannot go on.
     [[nodiscard]] Result<std::optional<Reply>> take(ByteView& bytes);
 
 private:
@@ -71,7 +71,8 @@ private:
     std::vector<OpenArray> m_open;
 };
 
-/// The Error for an error reply: permission_denied for a wrong password or a forbidden command, no_space, else io_failed.
+/// The Error for an error reply: permission_denied for a wrong password or a forbidden command, no_space for OOM, else
+/// io_failed.
 [[nodiscard]] Error error_of(std::string_view line);
 
 } // namespace warmgraph::remote::redis
