@@ -73,6 +73,20 @@ std::string percent_encoded(std::string_view text)
     return encoded;
 }
 
+std::string percent_encoded_path(std::string_view path)
+{
+    constexpr std::string_view k_digits = "0123456789abcdefABCDEF";
+    std::string encoded;
+    while (!path.empty()) {
+        const bool is_escape =
+            path.starts_with('%') && path.size() > 2 && k_digits.contains(path[1]) && k_digits.contains(path[2]);
+        const std::string_view piece = path.substr(0, is_escape ? 3 : 1);
+        encoded += is_escape ? std::string(piece) : percent_encoded(piece);
+        path.remove_prefix(piece.size());
+    }
+    return encoded;
+}
+
 std::string Address::url_of(std::string_view name) const { return base + percent_encoded(name); }
 
 Result<Address> address_of(const Settings& settings)
@@ -94,7 +108,7 @@ Result<Address> address_of(const Settings& settings)
     address.root_end = address.base.size();
     const bool bucket_in_path = address.is_s3 && !server->contains("://" + settings.bucket + ".s3.");
     for (const std::string& part : {bucket_in_path ? settings.bucket : std::string(), trimmed(settings.path)})
-        if (!part.empty()) address.base += percent_encoded(part) + '/';
+        if (!part.empty()) address.base += percent_encoded_path(part) + '/';
     // The namespace may end in the middle of a name, e.g. "v7-".
     std::string_view name_space = settings.name_space;
     while (name_space.starts_with('/')) name_space.remove_prefix(1);
