@@ -277,6 +277,22 @@ TEST(HttpFaults, EndAfterTheTimeThatTheAnswerIsWorth)
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
 }
 
+TEST(HttpFaults, EndOnceTheProcessEnds)
+{
+    const FaultServer server([](FaultPeer& peer) { peer.waits_for_the_end(); });
+    remote::Settings settings = settings_for(server.port());
+    settings.connect_timeout = settings.header_timeout = settings.payload_timeout = 10min;
+    const auto tier = take(remote::backend_of(settings));
+    const std::jthread ending([&] {
+        while (server.connections() == 0) std::this_thread::sleep_for(5ms);
+        *settings.stop = true;
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(failed_with(tier->put(store::ImageName{}, as_bytes("a")), ErrorCode::io_failed, "the process ends"));
+    EXPECT_TRUE(failed_with(read(*tier, k_whole), ErrorCode::io_failed, "the process ends"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+}
+
 TEST(HttpFaults, EndAfterTheTimeToConnect)
 {
     // A full queue of connections: Linux drops further ones, as a firewall does.

@@ -27,6 +27,8 @@ bool is_host(std::string_view text, std::string_view also)
     });
 }
 
+std::string region_of(const Settings& settings) { return settings.region.empty() ? "us-east-1" : settings.region; }
+
 /// Scheme, host and port: "http://cache:8080".
 Result<std::string> server_of(const Settings& settings)
 {
@@ -42,7 +44,8 @@ Result<std::string> server_of(const Settings& settings)
                     "remote {}: the bucket's name is empty, or has other characters than "
                     "letters, digits, '.', '-' and '_'",
                     settings.label);
-    if (!is_host(settings.region, ""))
+    const std::string region = region_of(settings);
+    if (!is_host(region, ""))
         return fail(ErrorCode::invalid_argument, "remote {}: the region is not a name such as us-east-1",
                     settings.label);
     if (!settings.endpoint.empty()) {
@@ -55,9 +58,8 @@ Result<std::string> server_of(const Settings& settings)
         return endpoint;
     }
     // A certificate for *.s3.region.amazonaws.com does not hold for a bucket with dots.
-    if (settings.path_style || settings.bucket.contains('.'))
-        return fmt::format("https://s3.{}.amazonaws.com", settings.region);
-    return fmt::format("https://{}.s3.{}.amazonaws.com", settings.bucket, settings.region);
+    if (settings.path_style || settings.bucket.contains('.')) return fmt::format("https://s3.{}.amazonaws.com", region);
+    return fmt::format("https://{}.s3.{}.amazonaws.com", settings.bucket, region);
 }
 
 } // namespace
@@ -113,7 +115,7 @@ Result<Address> address_of(const Settings& settings)
     std::string_view name_space = settings.name_space;
     while (name_space.starts_with('/')) name_space.remove_prefix(1);
     address.base += percent_encoded(name_space);
-    if (address.is_s3 && !credentials.user.empty()) address.signing = fmt::format("aws:amz:{}:s3", settings.region);
+    if (address.is_s3 && !credentials.user.empty()) address.signing = fmt::format("aws:amz:{}:s3", region_of(settings));
     return address;
 }
 

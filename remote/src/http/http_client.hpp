@@ -1,8 +1,10 @@
 // One request and its answer over HTTP, through libcurl. It knows nothing of objects, indexes and stamps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -57,7 +59,9 @@ struct Response {
 /// child makes its own, and does not destroy its parent's, because that would end the parent's connections.
 class HttpClient {
 public:
-    HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout);
+    /// Requests end with io_failed within 50 ms once `stop` is true.
+    HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout,
+               std::shared_ptr<const std::atomic<bool>> stop);
     HttpClient(const HttpClient&) = delete;
     HttpClient& operator=(const HttpClient&) = delete;
     ~HttpClient();
@@ -68,12 +72,21 @@ public:
     [[nodiscard]] Result<Response> exchange(const Request& request);
 
 private:
+    /// A request's handle, and the one that keeps its connection.
+    struct Connection {
+        CURL* easy = nullptr;
+        CURLM* multi = nullptr;
+    };
     class Borrowed;
+    [[nodiscard]] CURLcode perform(const Connection& connection) const;
+    void clean_up(const Connection& connection) const;
+
     const CurlLibrary& m_library;
     const Address m_address;
     const milliseconds m_connect_timeout;
+    const std::shared_ptr<const std::atomic<bool>> m_stop;
     std::mutex m_mutex; // guards m_idle
-    std::vector<CURL*> m_idle;
+    std::vector<Connection> m_idle;
 };
 
 /// The failure that an answer with this status means, e.g. permission_denied for 403. For statuses below 300, `corrupt`:
