@@ -117,6 +117,20 @@ TEST_F(HttpBackend, LivesThroughARestartBetweenTwoCalls)
     EXPECT_EQ(text_of(*tier, image("b")), "b");
 }
 
+TEST_F(HttpBackend, TrustsOnlyCertificatesOfAcceptedAuthoritiesForThisHost)
+{
+    Settings settings = m_nginx.settings(m_nginx.ports().tls);
+    settings.scheme = Scheme::https;
+    EXPECT_TRUE(failed_with(backend(settings)->get(image("a"), {100}), ErrorCode::io_failed, "certificate"));
+    ASSERT_EQ(::setenv("SSL_CERT_FILE", m_nginx.certificate().c_str(), 1), 0);
+    const auto tier = backend(settings);
+    EXPECT_TRUE(succeeded(tier->put(image("a"), as_bytes("a"))));
+    EXPECT_EQ(text_of(*tier, image("a")), "a");
+    settings.host = "localhost"; // the certificate is for 127.0.0.1
+    EXPECT_TRUE(failed_with(backend(settings)->get(image("a"), {100}), ErrorCode::io_failed, "certificate"));
+    ::unsetenv("SSL_CERT_FILE");
+}
+
 TEST_F(HttpBackend, ConnectsToNothingBeforeItsFirstCall)
 {
     Settings settings = m_nginx.settings(free_port());

@@ -5,6 +5,7 @@
 
 #include "transfer.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/base/signing_key.hpp"
 
@@ -174,7 +175,11 @@ private:
 
 HttpClient::HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout,
                        std::shared_ptr<const std::atomic<bool>> stop)
-    : m_library(library), m_address(std::move(address)), m_connect_timeout(connect_timeout), m_stop(std::move(stop))
+    : m_library(library),
+      m_address(std::move(address)),
+      m_connect_timeout(connect_timeout),
+      m_stop(std::move(stop)),
+      m_ca_file(environment("SSL_CERT_FILE").value_or(""))
 {
     m_idle.reserve(k_most_idle);
 }
@@ -224,6 +229,8 @@ Result<Response> HttpClient::exchange(const Request& request)
 
     Options options(m_library, borrowed.get().easy);
     set_common(options, m_connect_timeout, request.timeout);
+    // As OpenSSL and the program curl have it; libcurl does not.
+    if (!m_ca_file.empty()) options.set(CURLOPT_CAINFO, m_ca_file.c_str());
     set_access(options, m_address);
     set_method(options, request);
     options.set(CURLOPT_URL, url.c_str());

@@ -85,7 +85,8 @@ private:
     const Address m_address;
     const milliseconds m_connect_timeout;
     const std::shared_ptr<const std::atomic<bool>> m_stop;
-    std::mutex m_mutex; // guards m_idle
+    const std::string m_ca_file; ///< $SSL_CERT_FILE; empty: libcurl's own
+    std::mutex m_mutex;          // guards m_idle
     std::vector<Connection> m_idle;
 };
 
