@@ -53,7 +53,7 @@ public:
     }
     [[nodiscard]] const Ports& ports() const noexcept { return m_ports; }
     [[nodiscard]] fs::path root() const { return m_folder / "root"; }
-    /// Of 127.0.0.1, signed by itself: valid only for those who trust it.
+    /// For 127.0.0.1, signed by itself: valid only for those who trust it.
     [[nodiscard]] fs::path certificate() const { return m_folder / "certificate"; }
     void stop() { m_process.stop(); }
     [[nodiscard]] bool start()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "transfer.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -196,8 +197,12 @@ void HttpClient::clean_up(const Connection& connection) const
 }
 
 /// curl_easy_perform() would look at `stop` only once a second. CURLE_ABORTED_BY_CALLBACK: `stop` is true.
-CURLcode HttpClient::perform(const Connection& connection) const
+CURLcode HttpClient::perform(const Connection& connection, const Transfer& transfer, milliseconds small_timeout) const
 {
+    const auto small_end = std::chrono::steady_clock::now() + small_timeout;
+    const auto is_late = [&] {
+        return small_timeout.count() > 0 && !transfer.is_large() && std::chrono::steady_clock::now() > small_end;
+    };
     constexpr int k_look_every_ms = 50;
     if (m_library.add(connection.multi, connection.easy) != CURLM_OK) return CURLE_FAILED_INIT;
     CURLcode status = CURLE_FAILED_INIT;
@@ -205,6 +210,10 @@ CURLcode HttpClient::perform(const Connection& connection) const
     while (m_library.perform(connection.multi, &running) == CURLM_OK && running != 0) {
         if (m_stop && *m_stop) {
             status = CURLE_ABORTED_BY_CALLBACK;
+            break;
+        }
+        if (is_late()) {
+            status = CURLE_OPERATION_TIMEDOUT;
             break;
         }
         if (m_library.poll(connection.multi, nullptr, 0, k_look_every_ms, nullptr) != CURLM_OK) break;
@@ -247,13 +256,16 @@ Result<Response> HttpClient::exchange(const Request& request)
     if (options.status() != CURLE_OK)
         return fail(ErrorCode::unsupported, "libcurl refuses a setting: {}", m_library.text_of(options.status()));
 
-    const CURLcode status = perform(borrowed.get());
+    const CURLcode status = perform(borrowed.get(), transfer, request.small_timeout);
     if (transfer.stopped()) return std::move(transfer).response(); // the error of `status` is ours
     if (status == CURLE_OK) return std::move(transfer).response();
     if (status == CURLE_ABORTED_BY_CALLBACK) return fail(ErrorCode::io_failed, "given up, because the process ends");
     if (status == CURLE_OPERATION_TIMEDOUT)
-        return fail(ErrorCode::io_failed, "no answer in time (at most {} ms to connect, {} ms in all): {}",
-                    m_connect_timeout.count(), request.timeout.count(), printable(text.data(), 200));
+        return fail(ErrorCode::io_failed, "no answer in time (at most {} ms to connect, {} ms in all{})",
+                    m_connect_timeout.count(), request.timeout.count(),
+                    request.small_timeout.count() == 0
+                        ? ""
+                        : fmt::format(", {} ms for a small answer or until it begins", request.small_timeout.count()));
     const std::string why = printable(text[0] != '\0' ? text.data() : m_library.text_of(status), 200);
     if (is_answer_without_http(status)) return fail(ErrorCode::corrupt, "the answer is no whole HTTP answer: {}", why);
     // curl 7.88 says the same for a line that is too long for it.

@@ -17,6 +17,9 @@
 
 namespace warmgraph::remote::http {
 
+/// Answers and payloads up to this size belong to the shorter timeout.
+inline constexpr std::uint64_t k_small_bytes = 64 * 1024;
+
 enum class Method : std::uint8_t { get, head, put, remove, make_folder };
 [[nodiscard]] std::string_view to_string(Method method) noexcept; ///< "GET", "HEAD", "PUT", "DELETE", "MKCOL"
 
@@ -44,6 +47,8 @@ struct Request {
     std::string range{};                ///< "0-99"
     ByteView body{};                    ///< of put
     milliseconds timeout{0};            ///< for all of it; more than 0
+    /// For all of it, until an answer of more than 64 KiB, or of a length that is not stated, has begun. 0: none
+    milliseconds small_timeout{0};
     /// Called once the headers of an answer below 400 are there. Empty: nothing of the body is kept.
     std::function<BodyPlan(const ResponseHead&)> plan{};
 };
@@ -54,6 +59,8 @@ struct Response {
     std::uint64_t received = 0; ///< bytes of the whole body, with those that the plan leaves out
     bool is_cut = false;        ///< the body is longer than the plan allows; `body` is not to be used
 };
+
+class Transfer;
 
 /// Thread-safe. Keeps its connections open for the next requests. REQUIRES: one process uses a client; after a fork, the
 /// child makes its own, and does not destroy its parent's, because that would end the parent's connections.
@@ -78,7 +85,8 @@ private:
         CURLM* multi = nullptr;
     };
     class Borrowed;
-    [[nodiscard]] CURLcode perform(const Connection& connection) const;
+    [[nodiscard]] CURLcode perform(const Connection& connection, const Transfer& transfer,
+                                   milliseconds small_timeout) const;
     void clean_up(const Connection& connection) const;
 
     const CurlLibrary& m_library;

@@ -125,6 +125,11 @@ bool Transfer::has_body() const noexcept
     return m_request.method != Method::head && status != 204 && status != 304;
 }
 
+bool Transfer::is_large() const noexcept
+{
+    return m_has_head && has_body() && m_response.head.length.value_or(~0ULL) > k_small_bytes;
+}
+
 bool Transfer::begin_body()
 {
     if (m_received != 0) return true; // the end of the trailers
