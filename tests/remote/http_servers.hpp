@@ -151,6 +151,7 @@ public:
         settings.label = "s3://models/warm graph/ci";
         return settings;
     }
+    [[nodiscard]] std::uint16_t port() const noexcept { return m_port; }
     [[nodiscard]] std::string requests() const { return text_of_file(m_folder / "requests"); }
 
 private:
