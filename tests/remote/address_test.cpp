@@ -33,14 +33,15 @@ TEST(RemoteAddress, IsAUrlOfHttp)
     EXPECT_EQ(url_of(settings), "http://cache/images/a");
     settings.scheme = Scheme::https;
     settings.port = 8443;
-    settings.path = "/of a team/100%/";
+    settings.path = "/of%20a team/100%/"; // as in a URL, and with what a URL should not have
     settings.name_space = "v7/";
     EXPECT_EQ(url_of(settings), "https://cache:8443/of%20a%20team/100%25/v7/images/a");
-    settings.name_space = "v7-";
-    EXPECT_EQ(url_of(settings), "https://cache:8443/of%20a%20team/100%25/v7-images/a");
+    settings.name_space = "v%20-";
+    EXPECT_EQ(url_of(settings), "https://cache:8443/of%20a%20team/100%25/v%2520-images/a") << "no part of a URL";
     settings.host = "::1";
     settings.path = "/?x=1#y";
-    EXPECT_EQ(url_of(settings), "https://[::1]:8443/%3Fx%3D1%23y/v7-images/a");
+    settings.name_space = "";
+    EXPECT_EQ(url_of(settings), "https://[::1]:8443/%3Fx%3D1%23y/images/a");
 }
 
 TEST(RemoteAddress, IsAUrlOfS3)

@@ -117,6 +117,20 @@ TEST_F(HttpBackend, LivesThroughARestartBetweenTwoCalls)
     EXPECT_EQ(text_of(*tier, image("b")), "b");
 }
 
+TEST_F(HttpBackend, TrustsOnlyCertificatesOfAcceptedAuthoritiesForThisHost)
+{
+    Settings settings = m_nginx.settings(m_nginx.ports().tls);
+    settings.scheme = Scheme::https;
+    EXPECT_TRUE(failed_with(backend(settings)->get(image("a"), {100}), ErrorCode::io_failed, "certificate"));
+    ASSERT_EQ(::setenv("SSL_CERT_FILE", m_nginx.certificate().c_str(), 1), 0);
+    const auto tier = backend(settings);
+    EXPECT_TRUE(succeeded(tier->put(image("a"), as_bytes("a"))));
+    EXPECT_EQ(text_of(*tier, image("a")), "a");
+    settings.host = "localhost"; // the certificate is for 127.0.0.1
+    EXPECT_TRUE(failed_with(backend(settings)->get(image("a"), {100}), ErrorCode::io_failed, "certificate"));
+    ::unsetenv("SSL_CERT_FILE");
+}
+
 TEST_F(HttpBackend, ConnectsToNothingBeforeItsFirstCall)
 {
     Settings settings = m_nginx.settings(free_port());
@@ -300,7 +314,34 @@ TEST_F(HttpBackend, RefusesSettingsThatAreNoUrlOrHeader)
     EXPECT_THAT(message_of(remote::backend_of(settings)), Not(HasSubstr("canary")));
 }
 
+std::unique_ptr<store::Tier> backend_of_url(const std::string& url)
+{
+    const auto settings = take(remote::parse(url + "&connect-timeout=20000&request-timeout=20000",
+                                             [](const char*) -> std::optional<std::string> { return std::nullopt; }));
+    return take(remote::backend_of(settings));
+}
+
+TEST_F(HttpBackend, TakesItsUrl)
+{
+    const auto tier = backend_of_url(fmt::format(
+        "http://warm:canary%20p%40ss%2Fw%C3%B6rd@127.0.0.1:{}/of%20a%20team?namespace=v7", m_nginx.ports().locked));
+    take(tier->put(image("a"), as_bytes("a")));
+    EXPECT_EQ(text_of(*tier, image("a")), "a");
+    EXPECT_TRUE(fs::exists(m_nginx.root() / "of a team/v7" / to_text(image("a"))));
+}
+
 class S3Backend : public StoreTest {};
+
+TEST_F(S3Backend, TakesItsUrl)
+{
+    const S3Server server(m_root / "s3");
+    const auto tier =
+        backend_of_url(fmt::format("s3://{}:canary%2Fsecret%2Bkey@models/ci?endpoint=http://127.0.0.1:{}&namespace=v7",
+                                   S3Server::k_key, server.port()));
+    const Name name = store::ImageName{};
+    take(tier->put(name, as_bytes("a")));
+    EXPECT_THAT(server.requests(), HasSubstr("PUT /models/ci/v7/" + to_text(name) + " 200"));
+}
 
 TEST_F(S3Backend, RefusesAWrongSecretAndTellsNone)
 {

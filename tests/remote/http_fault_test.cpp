@@ -277,6 +277,46 @@ TEST(HttpFaults, EndAfterTheTimeThatTheAnswerIsWorth)
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
 }
 
+TEST(HttpFaults, CostNoMoreThanASmallAnswerThoughMuchIsWanted)
+{
+    const FaultServer silent([](FaultPeer& peer) { peer.waits_for_the_end(); });
+    const FaultServer dripping(without_end(k_ok + "Content-Length: 60000\r\n\r\n", "x", 50ms));
+    for (const std::uint16_t port : {silent.port(), dripping.port()}) {
+        remote::Settings settings = settings_for(port);
+        settings.payload_timeout = 10min;
+        const auto tier = take(remote::backend_of(settings));
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_TRUE(failed_with(read(*tier, {256 << 20}), ErrorCode::io_failed, "400 ms for a small answer"));
+        EXPECT_TRUE(failed_with(tier->get_entries(k_decode, {100, false}), ErrorCode::io_failed, "in time"));
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+    }
+}
+
+TEST(HttpFaults, LeaveAPayloadThatComesSlowlyItsTime)
+{
+    const std::string piece(10'000, 'x');
+    const FaultServer server(without_end(k_ok + "Content-Length: 100000\r\n\r\n", piece, 100ms));
+    remote::Settings settings = settings_for(server.port());
+    settings.payload_timeout = 10min;
+    EXPECT_EQ(take(read(*take(remote::backend_of(settings)), {1 << 20})).size(), 100'000U);
+}
+
+TEST(HttpFaults, EndOnceTheProcessEnds)
+{
+    const FaultServer server([](FaultPeer& peer) { peer.waits_for_the_end(); });
+    remote::Settings settings = settings_for(server.port());
+    settings.connect_timeout = settings.header_timeout = settings.payload_timeout = 10min;
+    const auto tier = take(remote::backend_of(settings));
+    const std::jthread ending([&] {
+        while (server.connections() == 0) std::this_thread::sleep_for(5ms);
+        *settings.stop = true;
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(failed_with(tier->put(store::ImageName{}, as_bytes("a")), ErrorCode::io_failed, "the process ends"));
+    EXPECT_TRUE(failed_with(read(*tier, k_whole), ErrorCode::io_failed, "the process ends"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+}
+
 TEST(HttpFaults, EndAfterTheTimeToConnect)
 {
     // A full queue of connections: Linux drops further ones, as a firewall does.

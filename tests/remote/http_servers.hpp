@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "certificate.hpp"
 #include "loopback.hpp"
 #include "warmgraph/remote/backends.hpp"
 
@@ -27,12 +28,13 @@ inline remote::Settings patient(remote::Scheme scheme)
     return settings;
 }
 
-/// nginx with WebDAV, with three servers over the same files. The log has each request on a line.
+/// nginx with WebDAV, with four servers over the same files. The log has each request on a line.
 class Nginx {
 public:
     struct Ports {
         std::uint16_t open = 0;    ///< for all, makes folders by itself
         std::uint16_t locked = 0;  ///< wants k_user and k_password
+        std::uint16_t tls = 0;     ///< https, with the certificate of certificate()
         std::uint16_t folders = 0; ///< wants the folders above an object to be there, as plain WebDAV servers do
     };
     static constexpr const char* k_user = "warm";
@@ -41,15 +43,18 @@ public:
     explicit Nginx(const fs::path& folder) : m_folder(folder)
     {
         fs::create_directories(folder / "root");
+        make_certificate(certificate(), folder / "key");
         std::ofstream(folder / "users") << k_user << ":{PLAIN}" << k_password << '\n';
         for (int i = 0; i < 10; ++i) { // another process may take a port before nginx does
-            m_ports = {free_port(), free_port(), free_port()};
+            m_ports = {free_port(), free_port(), free_port(), free_port()};
             if (start()) return;
         }
         throw std::runtime_error("nginx does not start: " + text_of_file(folder / "output"));
     }
     [[nodiscard]] const Ports& ports() const noexcept { return m_ports; }
     [[nodiscard]] fs::path root() const { return m_folder / "root"; }
+    /// For 127.0.0.1, signed by itself: valid only for those who trust it.
+    [[nodiscard]] fs::path certificate() const { return m_folder / "certificate"; }
     void stop() { m_process.stop(); }
     [[nodiscard]] bool start()
     {
@@ -101,6 +106,11 @@ private:
         text += server(m_ports.open, "create_full_put_path on;");
         text += server(m_ports.locked, "create_full_put_path on; auth_basic warmgraph; auth_basic_user_file " +
                                            (m_folder / "users").string() + ";");
+        const std::string tls = fmt::format("ssl_certificate {}; ssl_certificate_key {};", certificate().string(),
+                                            (m_folder / "key").string());
+        text += fmt::format("  server {{ listen 127.0.0.1:{} ssl; root {}/root; dav_methods PUT DELETE; "
+                            "create_full_put_path on; {} }}\n",
+                            m_ports.tls, m_folder.string(), tls);
         return text + server(m_ports.folders, "") + "}\n";
     }
 
@@ -141,6 +151,7 @@ public:
         settings.label = "s3://models/warm graph/ci";
         return settings;
     }
+    [[nodiscard]] std::uint16_t port() const noexcept { return m_port; }
     [[nodiscard]] std::string requests() const { return text_of_file(m_folder / "requests"); }
 
 private:

@@ -27,6 +27,8 @@ bool is_host(std::string_view text, std::string_view also)
     });
 }
 
+std::string region_of(const Settings& settings) { return settings.region.empty() ? "us-east-1" : settings.region; }
+
 /// Scheme, host and port: "http://cache:8080".
 Result<std::string> server_of(const Settings& settings)
 {
@@ -42,7 +44,8 @@ Result<std::string> server_of(const Settings& settings)
                     "remote {}: the bucket's name is empty, or has other characters than "
                     "letters, digits, '.', '-' and '_'",
                     settings.label);
-    if (!is_host(settings.region, ""))
+    const std::string region = region_of(settings);
+    if (!is_host(region, ""))
         return fail(ErrorCode::invalid_argument, "remote {}: the region is not a name such as us-east-1",
                     settings.label);
     if (!settings.endpoint.empty()) {
@@ -55,9 +58,8 @@ Result<std::string> server_of(const Settings& settings)
         return endpoint;
     }
     // A certificate for *.s3.region.amazonaws.com does not hold for a bucket with dots.
-    if (settings.path_style || settings.bucket.contains('.'))
-        return fmt::format("https://s3.{}.amazonaws.com", settings.region);
-    return fmt::format("https://{}.s3.{}.amazonaws.com", settings.bucket, settings.region);
+    if (settings.path_style || settings.bucket.contains('.')) return fmt::format("https://s3.{}.amazonaws.com", region);
+    return fmt::format("https://{}.s3.{}.amazonaws.com", settings.bucket, region);
 }
 
 } // namespace
@@ -70,6 +72,20 @@ std::string percent_encoded(std::string_view text)
             encoded += c;
         else
             encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    return encoded;
+}
+
+std::string percent_encoded_path(std::string_view path)
+{
+    constexpr std::string_view k_digits = "0123456789abcdefABCDEF";
+    std::string encoded;
+    while (!path.empty()) {
+        const bool is_escape =
+            path.starts_with('%') && path.size() > 2 && k_digits.contains(path[1]) && k_digits.contains(path[2]);
+        const std::string_view piece = path.substr(0, is_escape ? 3 : 1);
+        encoded += is_escape ? std::string(piece) : percent_encoded(piece);
+        path.remove_prefix(piece.size());
+    }
     return encoded;
 }
 
@@ -94,12 +110,12 @@ Result<Address> address_of(const Settings& settings)
     address.root_end = address.base.size();
     const bool bucket_in_path = address.is_s3 && !server->contains("://" + settings.bucket + ".s3.");
     for (const std::string& part : {bucket_in_path ? settings.bucket : std::string(), trimmed(settings.path)})
-        if (!part.empty()) address.base += percent_encoded(part) + '/';
+        if (!part.empty()) address.base += percent_encoded_path(part) + '/';
     // The namespace may end in the middle of a name, e.g. "v7-".
     std::string_view name_space = settings.name_space;
     while (name_space.starts_with('/')) name_space.remove_prefix(1);
     address.base += percent_encoded(name_space);
-    if (address.is_s3 && !credentials.user.empty()) address.signing = fmt::format("aws:amz:{}:s3", settings.region);
+    if (address.is_s3 && !credentials.user.empty()) address.signing = fmt::format("aws:amz:{}:s3", region_of(settings));
     return address;
 }
 

@@ -24,5 +24,7 @@ struct Address {
 
 /// Writes all bytes but [A-Za-z0-9._~/-] as %XX (RFC 3986, section 2.1).
 [[nodiscard]] std::string percent_encoded(std::string_view text);
+/// The same for a path from a URL: each %XX in it stays.
+[[nodiscard]] std::string percent_encoded_path(std::string_view path);
 
 } // namespace warmgraph::remote::http

@@ -6,8 +6,9 @@ namespace warmgraph::remote::http {
 namespace {
 
 constexpr const char* k_library = "libcurl.so.4";
-/// The first version with CURLOPT_PROTOCOLS_STR: 7.85.0, of August 2022.
-constexpr unsigned k_oldest = 0x075500;
+/// 7.88.0, of February 2023: Debian 12 has it. Older ones were not tried; those before 7.85 lack CURLOPT_PROTOCOLS_STR, and
+/// with CURLOPT_NOSIGNAL older ones may end the process by SIGPIPE in TLS.
+constexpr unsigned k_oldest = 0x075800;
 
 Result<CurlLibrary> open_library()
 {
@@ -29,10 +30,10 @@ Result<CurlLibrary> open_library()
     WARMGRAPH_CURL_FUNCTIONS(WARMGRAPH_CURL_RESOLVE)
 #undef WARMGRAPH_CURL_RESOLVE
     if (missing != nullptr)
-        return fail(ErrorCode::unsupported, "{} has no {}: install libcurl 7.85 or newer", k_library, missing);
+        return fail(ErrorCode::unsupported, "{} has no {}: install libcurl 7.88 or newer", k_library, missing);
     const curl_version_info_data& found = *library.version_info(CURLVERSION_NOW);
     if (found.version_num < k_oldest)
-        return fail(ErrorCode::unsupported, "{} is version {}, expected 7.85 or newer: update it", k_library,
+        return fail(ErrorCode::unsupported, "{} is version {}, expected 7.88 or newer: update it", k_library,
                     found.version);
     if (const CURLcode status = library.global_init(CURL_GLOBAL_DEFAULT); status != CURLE_OK)
         return fail(ErrorCode::unsupported, "{} cannot be initialised: {}", k_library, library.text_of(status));

@@ -15,10 +15,15 @@ namespace warmgraph::remote::http {
     X(make, curl_easy_init)                                                                                            \
     X(reset, curl_easy_reset)                                                                                          \
     X(set, curl_easy_setopt)                                                                                           \
-    X(perform, curl_easy_perform)                                                                                      \
-    X(get_info, curl_easy_getinfo)                                                                                     \
     X(clean_up, curl_easy_cleanup)                                                                                     \
     X(text_of, curl_easy_strerror)                                                                                     \
+    X(make_multi, curl_multi_init)                                                                                     \
+    X(add, curl_multi_add_handle)                                                                                      \
+    X(perform, curl_multi_perform)                                                                                     \
+    X(poll, curl_multi_poll)                                                                                           \
+    X(next_message, curl_multi_info_read)                                                                              \
+    X(remove, curl_multi_remove_handle)                                                                                \
+    X(clean_up_multi, curl_multi_cleanup)                                                                              \
     X(list_append, curl_slist_append)                                                                                  \
     X(list_free, curl_slist_free_all)
 

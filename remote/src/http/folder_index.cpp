@@ -1,5 +1,6 @@
 #include "folder_index.hpp"
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -8,11 +9,11 @@ namespace {
 
 constexpr int k_most_tries = 8;
 
-/// Waits up to `tries` times 20 ms, by chance, so that clients that collided do not collide again.
+/// Waits up to 50 ms, by chance, so that clients that collided do not collide again.
 void pause_after(int tries)
 {
     thread_local std::minstd_rand chance{std::random_device{}()};
-    std::this_thread::sleep_for(milliseconds(std::uniform_int_distribution<int>(0, tries * 20)(chance)));
+    std::this_thread::sleep_for(milliseconds(std::uniform_int_distribution<int>(0, std::min(tries * 20, 50))(chance)));
 }
 
 Result<Index> index_of(const StoredObject& found)

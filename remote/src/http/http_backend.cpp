@@ -65,7 +65,7 @@ std::optional<StampedBytes> from_index(const IndexItem& item, const ReadLimit& e
 
 HttpBackend::OfProcess::OfProcess(const CurlLibrary& library, const Address& address, const Settings& settings)
     : process(::getpid()),
-      client(library, address, settings.connect_timeout),
+      client(library, address, settings.connect_timeout, settings.stop),
       objects(client, {settings.header_timeout, settings.payload_timeout}),
       indexes(objects)
 {

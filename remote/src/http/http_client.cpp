@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "transfer.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/base/signing_key.hpp"
 
@@ -103,7 +105,6 @@ void set_common(Options& options, milliseconds connect_timeout, milliseconds tim
     options.set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(timeout.count(), 1)));
     options.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); // a proxy's
     options.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
-    options.set(CURLOPT_MAXCONNECTS, 2L);
     options.set(CURLOPT_BUFFERSIZE, 256L * 1024);
     options.set(CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
 }
@@ -135,69 +136,110 @@ std::string_view to_string(Method method) noexcept
     return "MKCOL";
 }
 
-/// A handle for one request.
+/// A connection for one request.
 class HttpClient::Borrowed {
 public:
     explicit Borrowed(HttpClient& client) : m_client(client)
     {
-        {
-            const std::scoped_lock guard(client.m_mutex);
-            if (!client.m_idle.empty()) {
-                m_handle = client.m_idle.back();
-                client.m_idle.pop_back();
-            }
+        const std::scoped_lock guard(client.m_mutex);
+        if (client.m_idle.empty()) {
+            m_connection = {client.m_library.make(), client.m_library.make_multi()};
+        } else {
+            m_connection = client.m_idle.back();
+            client.m_idle.pop_back();
         }
-        if (m_handle == nullptr)
-            m_handle = client.m_library.make();
-        else
-            client.m_library.reset(m_handle); // its connection stays
     }
     Borrowed(const Borrowed&) = delete;
     Borrowed& operator=(const Borrowed&) = delete;
     ~Borrowed()
     {
-        if (m_handle == nullptr) return;
-        m_client.m_library.reset(m_handle); // it holds pointers into the request
-        {
+        if (is_whole()) {
+            m_client.m_library.reset(m_connection.easy); // it holds pointers into the request
             const std::scoped_lock guard(m_client.m_mutex);
             if (m_client.m_idle.size() < k_most_idle) {
-                m_client.m_idle.push_back(m_handle); // has the capacity
+                m_client.m_idle.push_back(m_connection); // has the capacity
                 return;
             }
         }
-        m_client.m_library.clean_up(m_handle);
+        m_client.clean_up(m_connection);
     }
-    [[nodiscard]] CURL* handle() const noexcept { return m_handle; }
+    [[nodiscard]] const Connection& get() const noexcept { return m_connection; }
+    [[nodiscard]] bool is_whole() const noexcept
+    {
+        return m_connection.easy != nullptr && m_connection.multi != nullptr;
+    }
 
 private:
     HttpClient& m_client;
-    CURL* m_handle = nullptr;
+    Connection m_connection;
 };
 
-HttpClient::HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout)
-    : m_library(library), m_address(std::move(address)), m_connect_timeout(connect_timeout)
+HttpClient::HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout,
+                       std::shared_ptr<const std::atomic<bool>> stop)
+    : m_library(library),
+      m_address(std::move(address)),
+      m_connect_timeout(connect_timeout),
+      m_stop(std::move(stop)),
+      m_ca_file(environment("SSL_CERT_FILE").value_or(""))
 {
     m_idle.reserve(k_most_idle);
 }
 
 HttpClient::~HttpClient()
 {
-    for (CURL* const handle : m_idle) m_library.clean_up(handle);
+    for (const Connection& connection : m_idle) clean_up(connection);
+}
+
+void HttpClient::clean_up(const Connection& connection) const
+{
+    if (connection.easy != nullptr) m_library.clean_up(connection.easy);
+    if (connection.multi != nullptr) m_library.clean_up_multi(connection.multi);
+}
+
+/// curl_easy_perform() would look at `stop` only once a second. CURLE_ABORTED_BY_CALLBACK: `stop` is true.
+CURLcode HttpClient::perform(const Connection& connection, const Transfer& transfer, milliseconds small_timeout) const
+{
+    const auto small_end = std::chrono::steady_clock::now() + small_timeout;
+    const auto is_late = [&] {
+        return small_timeout.count() > 0 && !transfer.is_large() && std::chrono::steady_clock::now() > small_end;
+    };
+    constexpr int k_look_every_ms = 50;
+    if (m_library.add(connection.multi, connection.easy) != CURLM_OK) return CURLE_FAILED_INIT;
+    CURLcode status = CURLE_FAILED_INIT;
+    int running = 1;
+    while (m_library.perform(connection.multi, &running) == CURLM_OK && running != 0) {
+        if (m_stop && *m_stop) {
+            status = CURLE_ABORTED_BY_CALLBACK;
+            break;
+        }
+        if (is_late()) {
+            status = CURLE_OPERATION_TIMEDOUT;
+            break;
+        }
+        if (m_library.poll(connection.multi, nullptr, 0, k_look_every_ms, nullptr) != CURLM_OK) break;
+    }
+    int left = 0;
+    while (const CURLMsg* const message = m_library.next_message(connection.multi, &left))
+        if (message->msg == CURLMSG_DONE) status = message->data.result;
+    m_library.remove(connection.multi, connection.easy); // closes the connection of a request that has not ended
+    return status;
 }
 
 Result<Response> HttpClient::exchange(const Request& request)
 {
     const Borrowed borrowed(*this);
-    CURL* const handle = borrowed.handle();
-    if (handle == nullptr) return fail(ErrorCode::out_of_memory, "libcurl makes no handle");
+    if (m_stop && *m_stop) return fail(ErrorCode::io_failed, "nothing is asked any more, because the process ends");
+    if (!borrowed.is_whole()) return fail(ErrorCode::out_of_memory, "libcurl makes no handle");
     const std::string url = request.url.empty() ? m_address.url_of(request.name) : request.url;
     HeaderList headers(m_library);
     add_headers(headers, request, m_address);
     Transfer transfer(request);
     std::array<char, CURL_ERROR_SIZE> text{};
 
-    Options options(m_library, handle);
+    Options options(m_library, borrowed.get().easy);
     set_common(options, m_connect_timeout, request.timeout);
+    // As OpenSSL and the program curl have it; libcurl does not.
+    if (!m_ca_file.empty()) options.set(CURLOPT_CAINFO, m_ca_file.c_str());
     set_access(options, m_address);
     set_method(options, request);
     options.set(CURLOPT_URL, url.c_str());
@@ -214,12 +256,16 @@ Result<Response> HttpClient::exchange(const Request& request)
     if (options.status() != CURLE_OK)
         return fail(ErrorCode::unsupported, "libcurl refuses a setting: {}", m_library.text_of(options.status()));
 
-    const CURLcode status = m_library.perform(handle);
+    const CURLcode status = perform(borrowed.get(), transfer, request.small_timeout);
     if (transfer.stopped()) return std::move(transfer).response(); // the error of `status` is ours
     if (status == CURLE_OK) return std::move(transfer).response();
+    if (status == CURLE_ABORTED_BY_CALLBACK) return fail(ErrorCode::io_failed, "given up, because the process ends");
     if (status == CURLE_OPERATION_TIMEDOUT)
-        return fail(ErrorCode::io_failed, "no answer in time (at most {} ms to connect, {} ms in all): {}",
-                    m_connect_timeout.count(), request.timeout.count(), printable(text.data(), 200));
+        return fail(ErrorCode::io_failed, "no answer in time (at most {} ms to connect, {} ms in all{})",
+                    m_connect_timeout.count(), request.timeout.count(),
+                    request.small_timeout.count() == 0
+                        ? ""
+                        : fmt::format(", {} ms for a small answer or until it begins", request.small_timeout.count()));
     const std::string why = printable(text[0] != '\0' ? text.data() : m_library.text_of(status), 200);
     if (is_answer_without_http(status)) return fail(ErrorCode::corrupt, "the answer is no whole HTTP answer: {}", why);
     // curl 7.88 says the same for a line that is too long for it.

@@ -1,8 +1,10 @@
 // One request and its answer over HTTP, through libcurl. It knows nothing of objects, indexes and stamps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,6 +16,9 @@
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::remote::http {
+
+/// Answers and payloads up to this size belong to the shorter timeout.
+inline constexpr std::uint64_t k_small_bytes = 64 * 1024;
 
 enum class Method : std::uint8_t { get, head, put, remove, make_folder };
 [[nodiscard]] std::string_view to_string(Method method) noexcept; ///< "GET", "HEAD", "PUT", "DELETE", "MKCOL"
@@ -42,6 +47,8 @@ struct Request {
     std::string range{};                ///< "0-99"
     ByteView body{};                    ///< of put
     milliseconds timeout{0};            ///< for all of it; more than 0
+    /// For all of it, until an answer of more than 64 KiB, or of a length that is not stated, has begun. 0: none
+    milliseconds small_timeout{0};
     /// Called once the headers of an answer below 400 are there. Empty: nothing of the body is kept.
     std::function<BodyPlan(const ResponseHead&)> plan{};
 };
@@ -53,11 +60,15 @@ struct Response {
     bool is_cut = false;        ///< the body is longer than the plan allows; `body` is not to be used
 };
 
+class Transfer;
+
 /// Thread-safe. Keeps its connections open for the next requests. REQUIRES: one process uses a client; after a fork, the
 /// child makes its own, and does not destroy its parent's, because that would end the parent's connections.
 class HttpClient {
 public:
-    HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout);
+    /// Requests end with io_failed within 50 ms once `stop` is true.
+    HttpClient(const CurlLibrary& library, Address address, milliseconds connect_timeout,
+               std::shared_ptr<const std::atomic<bool>> stop);
     HttpClient(const HttpClient&) = delete;
     HttpClient& operator=(const HttpClient&) = delete;
     ~HttpClient();
@@ -68,12 +79,23 @@ public:
     [[nodiscard]] Result<Response> exchange(const Request& request);
 
 private:
+    /// A request's handle, and the one that keeps its connection.
+    struct Connection {
+        CURL* easy = nullptr;
+        CURLM* multi = nullptr;
+    };
     class Borrowed;
+    [[nodiscard]] CURLcode perform(const Connection& connection, const Transfer& transfer,
+                                   milliseconds small_timeout) const;
+    void clean_up(const Connection& connection) const;
+
     const CurlLibrary& m_library;
     const Address m_address;
     const milliseconds m_connect_timeout;
-    std::mutex m_mutex; // guards m_idle
-    std::vector<CURL*> m_idle;
+    const std::shared_ptr<const std::atomic<bool>> m_stop;
+    const std::string m_ca_file; ///< $SSL_CERT_FILE; empty: libcurl's own
+    std::mutex m_mutex;          // guards m_idle
+    std::vector<Connection> m_idle;
 };
 
 /// The failure that an answer with this status means, e.g. permission_denied for 403. For statuses below 300, `corrupt`:

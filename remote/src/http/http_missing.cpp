@@ -6,8 +6,8 @@ namespace warmgraph::remote {
 Result<std::unique_ptr<store::Tier>> http_backend(const Settings& settings)
 {
     return fail(ErrorCode::unsupported,
-                "remote {}: HTTP was left out of this build, because curl/curl.h was missing: install "
-                "libcurl4-openssl-dev and build again",
+                "remote {}: HTTP was left out of this build, because curl/curl.h of 7.88 or newer was missing: "
+                "install libcurl4-openssl-dev and build again",
                 settings.label);
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 using store::ReadLimit;
 
-/// Answers and payloads up to this size belong to the shorter timeout.
-constexpr std::uint64_t k_small = 64 * 1024;
 /// A server that ignores the range may send at most so many bytes that are not wanted.
 constexpr std::uint64_t k_most_unwanted = 1ULL << 20;
 /// Servers count in signed 64-bit numbers. No object begins there.
@@ -125,9 +123,12 @@ std::uint64_t version_of(std::string_view etag)
 
 Result<Response> Objects::send(Request request, std::uint64_t bytes, const Deadline& deadline) const
 {
-    const auto timeout = deadline.left(bytes > k_small ? m_limits.large : m_limits.small);
+    const bool is_large = bytes > k_small_bytes;
+    const auto timeout = deadline.left(is_large ? m_limits.large : m_limits.small);
     if (!timeout) return std::unexpected(timeout.error());
     request.timeout = *timeout;
+    // A store that is silent or drips costs no more than a small answer does, though much may come.
+    if (is_large && request.method == Method::get) request.small_timeout = std::min(m_limits.small, *timeout);
     return m_client.exchange(request);
 }
 

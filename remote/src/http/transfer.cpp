@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t k_most_header_bytes = 64 * 1024;
 /// The beginning of an error's text, for its message, and the most that is read so that the connection can be kept.
 constexpr BodyPlan k_error_text{.keep = 4096, .most = 64 * 1024};
-/// Bytes that are reserved at once for a stated length. More is reserved when so much has arrived.
-constexpr std::uint64_t k_reserved_at_once = 16ULL << 20;
+/// More than any object has.
+constexpr std::uint64_t k_most_reserved = 2ULL << 30;
 
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -42,6 +42,7 @@ std::size_t Transfer::take_header(char* data, std::size_t size, std::size_t coun
 try {
     return static_cast<Transfer*>(transfer)->take_line({data, size * count}) ? size * count : 0;
 } catch (const std::exception&) {
+    static_cast<Transfer*>(transfer)->m_failure = Error{ErrorCode::out_of_memory, {}};
     return 0;
 }
 
@@ -125,6 +126,11 @@ bool Transfer::has_body() const noexcept
     return m_request.method != Method::head && status != 204 && status != 304;
 }
 
+bool Transfer::is_large() const noexcept
+{
+    return m_has_head && has_body() && m_response.head.length.value_or(~0ULL) > k_small_bytes;
+}
+
 bool Transfer::begin_body()
 {
     if (m_received != 0) return true; // the end of the trailers
@@ -141,9 +147,10 @@ bool Transfer::begin_body()
         m_response.is_cut = true;
         return false;
     }
+    // The system gives memory page by page, as the bytes arrive: a length alone takes none.
     if (head.length && head.status < 400) {
         const std::uint64_t expected = *head.length > m_plan.skip ? *head.length - m_plan.skip : 0;
-        m_response.body.reserve(std::min({m_plan.keep, expected, k_reserved_at_once}));
+        m_response.body.reserve(std::min({m_plan.keep, expected, k_most_reserved}));
     }
     return true;
 }

@@ -21,6 +21,8 @@ public:
 
     /// True if a callback ended the transfer: the body is longer than planned, or the answer is not used.
     [[nodiscard]] bool stopped() const noexcept { return m_failure.has_value() || m_response.is_cut; }
+    /// True once an answer has begun that has more than k_small_bytes, or does not say how many.
+    [[nodiscard]] bool is_large() const noexcept;
     /// The answer, once the transfer has ended well or was stopped.
     [[nodiscard]] Result<Response> response() &&;
 
