@@ -73,11 +73,11 @@ Result<Addresses> addresses_of(const std::string& host, std::uint16_t port, Dead
     return std::move(lookup->addresses);
 }
 
-Result<Socket> connect_to(int family, const sockaddr* address, socklen_t size, Deadline by)
+Result<Socket> connect_to(const Settings& settings, int family, const sockaddr* address, socklen_t size, Deadline by)
 {
     const int descriptor = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0) return fail(ErrorCode::io_failed, "no socket: {}", text_of_errno(errno));
-    Socket socket(descriptor);
+    Socket socket(descriptor, settings.stop);
     if (family != AF_UNIX) {
         const int on = 1; // a request goes out at once
         static_cast<void>(::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
@@ -100,28 +100,32 @@ Result<Socket> connect_by_name(const Settings& settings, Deadline by)
     Result<Socket> socket = fail(ErrorCode::io_failed, "{} has no address", settings.host);
     for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next, --left) {
         const auto now = std::chrono::steady_clock::now();
-        auto next = connect_to(address->ai_family, address->ai_addr, address->ai_addrlen, now + (by - now) / left);
+        auto next =
+            connect_to(settings, address->ai_family, address->ai_addr, address->ai_addrlen, now + (by - now) / left);
         if (next) return next;
         socket = std::unexpected(std::move(next.error()));
     }
     return socket;
 }
 
-Result<Socket> connect_by_path(const std::string& path, Deadline by)
+Result<Socket> connect_by_path(const Settings& settings, Deadline by)
 {
+    const std::string& path = settings.path;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path)
         return fail(ErrorCode::invalid_argument, "the path of a socket has {} bytes, at most {} are possible",
                     path.size(), sizeof address.sun_path - 1);
     std::ranges::copy(path, address.sun_path);
-    return connect_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address, by);
+    return connect_to(settings, AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address, by);
 }
 
 } // namespace
 
 Socket::Socket(Socket&& other) noexcept
-    : m_descriptor(std::exchange(other.m_descriptor, -1)), m_is_closed(other.m_is_closed)
+    : m_descriptor(std::exchange(other.m_descriptor, -1)),
+      m_stop(std::move(other.m_stop)),
+      m_is_closed(other.m_is_closed)
 {
 }
 
@@ -133,10 +137,12 @@ Socket::~Socket()
 Result<void> Socket::wait_for(short events, Deadline by) const
 {
     using std::chrono::milliseconds;
+    constexpr std::int64_t k_look_ms = 50; // for the end of the process
     while (true) {
+        if (m_stop && *m_stop) return fail(ErrorCode::io_failed, "nothing is asked any more, because the process ends");
         const auto left = std::chrono::ceil<milliseconds>(by - std::chrono::steady_clock::now()).count();
         pollfd one{.fd = m_descriptor, .events = events, .revents = 0};
-        const int ready = ::poll(&one, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+        const int ready = ::poll(&one, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, k_look_ms)));
         if (ready > 0) return {};
         if (ready < 0 && errno != EINTR) return fail(ErrorCode::io_failed, "cannot wait: {}", text_of_errno(errno));
         if (ready == 0 && left <= 0) return fail(ErrorCode::io_failed, "no answer within the time limit");
@@ -196,7 +202,7 @@ bool Socket::is_quiet() const noexcept
 Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings, const TlsContext* tls,
                                                      Deadline connect_by, Deadline by)
 {
-    auto socket = settings.scheme == Scheme::redis_socket ? connect_by_path(settings.path, connect_by)
+    auto socket = settings.scheme == Scheme::redis_socket ? connect_by_path(settings, connect_by)
                                                           : connect_by_name(settings, connect_by);
     if (!socket) return std::unexpected(socket.error());
     auto connection = std::make_unique<Connection>(std::move(*socket));

@@ -1,9 +1,11 @@
 // A stream of bytes to a Redis server, over TCP, a Unix socket or TLS, on which every wait has a deadline.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "redis/tls.hpp"
 #include "warmgraph/base/bytes.hpp"
@@ -15,7 +17,11 @@ namespace warmgraph::remote::redis {
 /// An open socket that does not block. It raises no SIGPIPE.
 class Socket {
 public:
-    explicit Socket(int descriptor) noexcept : m_descriptor(descriptor) {}
+    /// `stop`: Settings::stop.
+    Socket(int descriptor, std::shared_ptr<const std::atomic<bool>> stop) noexcept
+        : m_descriptor(descriptor), m_stop(std::move(stop))
+    {
+    }
     Socket(Socket&& other) noexcept;
     Socket& operator=(Socket&&) = delete;
     ~Socket();
@@ -35,6 +41,7 @@ private:
     [[nodiscard]] Result<void> wait_for(short events, Deadline by) const;
 
     int m_descriptor;
+    std::shared_ptr<const std::atomic<bool>> m_stop;
     bool m_is_closed = false;
 };
 
