@@ -49,9 +49,10 @@ Programs::Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Tru
                    std::string tag)
     : m_store(std::move(store)),
       m_why_off(std::move(why_off)),
+      m_tag(std::move(tag)),
       m_may_keep(m_store && m_store->why_read_only().empty() && (!trust.require || trust.sign_with))
 {
-    if (m_store) m_cache.emplace(*m_store, trust, std::move(tag));
+    if (m_store) m_cache.emplace(*m_store, trust);
 }
 
 Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& program, Policy policy)
@@ -66,7 +67,8 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
     if (!allowed || !m_cache) return program.compile();
     if (!m_may_keep && *allowed == ProgramPolicy::use_and_keep) allowed = ProgramPolicy::use;
     const auto began = system_clock().steady();
-    auto made = m_cache->make(*program.device->device, {program.name, program.source, program.options}, *allowed);
+    auto made =
+        m_cache->make(*program.device->device, {program.name, program.source, program.options, m_tag}, *allowed);
     const std::scoped_lock lock{m_mutex};
     if (!made) {
         if (made.error().code == ErrorCode::miss_forbidden) {

@@ -49,7 +49,7 @@ Result<AheadResult> compile_ahead(backends::AheadCompiler& compiler, std::string
     auto identity = compiler.identity(text.options);
     if (!identity) return std::unexpected(identity.error());
     CompiledProgram program{{text.name, std::string(backend), sha256(as_bytes(text.source)), options.words,
-                             headers.found, headers.search, identity->target, identity->compiler},
+                             headers.found, headers.search, identity->target, identity->compiler, text.tag},
                             {}};
     AheadResult ahead{.target = identity->target};
     if (const auto stored = library.find(program.ingredients); stored && *stored) {

@@ -162,7 +162,7 @@ Result<ProgramResult> ProgramCache::make(backends::Device& device, const Program
     }
     Ingredients here{text.name,        device.backend(),   sha256(as_bytes(text.source)),
                      options.words,    headers.found,      headers.search,
-                     identity->target, identity->compiler, m_tag};
+                     identity->target, identity->compiler, text.tag};
     LookUp look_up(m_library, device, text, policy);
     Reason reason{"policy refresh", "refresh"};
     if (policy != ProgramPolicy::renew) {

@@ -83,7 +83,7 @@ class Config:
     preload: bool = True  # whether to restore the graphs of a PyTorch function's last calls as soon as CUDA runs, before the next call
     remote: Sequence[str] | None = None  # URLs of stores that several machines share (docs/remote.md); None: $WARMGRAPH_REMOTE
     remote_deadline_ms: int = 2000  # how long the end of a cache waits for what is not sent yet; a later process sends the rest
-    cache_key_tag: str = ""  # a salt over all kinds: caches with different tags share nothing; "": $WARMGRAPH_CACHE_KEY_TAG
+    cache_key_tag: str = ""  # a salt over all kinds: a cache never uses what caches with other tags made; "": $WARMGRAPH_CACHE_KEY_TAG
     mega_cache: bool = False  # whether to store PyTorch's compiled code, signed, and give it to PyTorch before a miss compiles; needs a key
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -179,6 +179,17 @@ Result<KindSet> environment_kinds()
     return parse_kinds(k_variable, environment(k_variable).value_or(""));
 }
 
+Result<std::string> resolve_key_tag(std::string given)
+{
+    constexpr std::size_t k_longest = 256;
+    std::string tag = given.empty() ? environment("WARMGRAPH_CACHE_KEY_TAG").value_or("") : std::move(given);
+    if (tag.size() > k_longest || !std::ranges::all_of(tag, [](char c) { return c >= ' ' && c <= '~'; }))
+        return fail(ErrorCode::invalid_argument,
+                    "cache_key_tag is '{}' with {} bytes, expected at most {} printable ASCII characters",
+                    printable(tag, k_shown_of_setting), tag.size(), k_longest);
+    return tag;
+}
+
 std::string switched_off(std::string_view kind)
 {
     return fmt::format("{} are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)", kind);

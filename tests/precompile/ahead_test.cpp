@@ -81,6 +81,32 @@ TEST_F(AheadTest, AServiceThatCompilesNothingRecordsFromTheFolder)
     EXPECT_EQ(cache.statistics().of(ArtifactKind::compiled).made, 0U);
 }
 
+TEST_F(AheadTest, TheTagOfTheEnvironmentIsTheServices)
+{
+    const json manifest{{"programs", {{{"name", "small"}, {"backend", "opencl"}, {"text", k_small_kernels}}}}};
+    ::setenv("WARMGRAPH_CACHE_KEY_TAG", "blue", 1);
+    const CommandEnd blue = with_manifest(manifest);
+    ::setenv("WARMGRAPH_CACHE_KEY_TAG", "\n", 1);
+    const CommandEnd wrong = with_manifest(manifest);
+    ::unsetenv("WARMGRAPH_CACHE_KEY_TAG");
+    EXPECT_EQ(blue.document()["compiled"], 1);
+    EXPECT_THAT(wrong.error, HasSubstr("printable ASCII"));
+    const auto loaded = [&](const std::string& tag) {
+        const Program code = device.program("small", k_small_kernels);
+        CacheOptions how = options(Policy::read_only);
+        how.cache_key_tag = tag;
+        Cache cache{how};
+        Spec spec = vector_spec();
+        spec.code = {code};
+        Function f = cache.wrap("f", device, spec,
+                                [code](Recorder& r) { r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]); });
+        f({{"x", m_x}, {"y", m_y}});
+        return cache.statistics().of(ArtifactKind::compiled).hits;
+    };
+    EXPECT_EQ(loaded(""), 0U);
+    EXPECT_EQ(loaded("blue"), 1U);
+}
+
 TEST_F(AheadTest, TheCommandKnowsCompiledPrograms)
 {
     write("headers/one.h", "#define ONE 1\n");

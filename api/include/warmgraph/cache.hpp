@@ -126,7 +126,7 @@ struct CacheOptions {
     /// Stores of the program's own (tier.hpp), which are asked after `remote`, in this order. invalid_argument: a label
     /// that is no name or is taken, no tier.
     std::vector<TierOptions> tiers{};
-    /// A salt over all kinds: caches with different tags share nothing, e.g. for two versions of a compiler that call
+    /// A salt over all kinds: a cache never uses what caches with other tags made, e.g. by two compilers that call
     /// themselves the same. At most 256 printable ASCII characters. Empty: $WARMGRAPH_CACHE_KEY_TAG, else no tag. The
     /// name "cache_key_tag" is reserved in `config`.
     std::string cache_key_tag{};

@@ -444,7 +444,7 @@ typedef struct wg_cache_options {
     const char* const* remotes;
     uint64_t remote_count;       ///< 0 with an array that is not NULL: no remote [0]
     uint32_t remote_deadline_ms; ///< how long the end of the cache waits for what is not sent yet; 0: 2000 [0]
-    /// A salt over all kinds: caches with different tags share nothing. At most 256 printable ASCII characters. NULL or
+    /// A salt over all kinds: a cache never uses what caches with other tags made. At most 256 printable ASCII characters. NULL or
     /// "": $WARMGRAPH_CACHE_KEY_TAG, else no tag [NULL]
     const char* cache_key_tag;
     const wg_tier* tiers; ///< stores of the caller's own, which are asked after `remotes`, in this order [NULL]

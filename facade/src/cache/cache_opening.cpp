@@ -100,19 +100,12 @@ void open_remotes(Cache::Impl& impl, const std::vector<remote::Settings>& remote
 /// entries and profiles. Without a tag nothing is added, so that folders from before the option stay valid.
 void resolve_key_tag(CacheOptions& options)
 {
-    constexpr std::size_t k_longest = 256;
     if (options.config.contains(k_key_tag))
         raise({ErrorCode::invalid_argument,
                fmt::format("the model's configuration has the reserved name '{}': set CacheOptions::cache_key_tag",
                            k_key_tag)});
-    std::string& tag = options.cache_key_tag;
-    if (tag.empty()) tag = environment("WARMGRAPH_CACHE_KEY_TAG").value_or("");
-    if (tag.empty()) return;
-    if (tag.size() > k_longest || !std::ranges::all_of(tag, [](char c) { return c >= ' ' && c <= '~'; }))
-        raise({ErrorCode::invalid_argument,
-               fmt::format("cache_key_tag is '{}' with {} bytes, expected at most {} printable ASCII characters",
-                           printable(tag, 64), tag.size(), k_longest)});
-    options.config.emplace(k_key_tag, tag);
+    options.cache_key_tag = value_or_raise(store::resolve_key_tag(options.cache_key_tag));
+    if (!options.cache_key_tag.empty()) options.config.emplace(k_key_tag, options.cache_key_tag);
 }
 
 /// Returns the kind. Throws invalid_argument if it may not stand in this option.

@@ -13,6 +13,7 @@
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/precompile/compile_ahead.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::tool {
 
@@ -107,14 +108,15 @@ private:
     bool m_is_shown;
 };
 
-void run_all(std::vector<AheadJob>& jobs, const precompile::ProgramLibrary& library, ProgressLine& progress)
+void run_all(std::vector<AheadJob>& jobs, const precompile::ProgramLibrary& library, const std::string& tag,
+             ProgressLine& progress)
 {
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
         for (std::size_t at = next++; at < jobs.size(); at = next++) {
             AheadJob& job = jobs[at];
             job.result = precompile::compile_ahead(*job.compiler, job.program->backend,
-                                                   {job.program->name, job.program->text, job.options}, library);
+                                                   {job.program->name, job.program->text, job.options, tag}, library);
             progress.advance(job.program->name);
         }
     };
@@ -182,13 +184,15 @@ Result<int> precompile(const Context& context, const PrecompileOptions& options)
     AheadCompilers compilers;
     auto jobs = jobs_of(*manifest, options.architectures, compilers);
     if (!jobs) return std::unexpected(jobs.error());
+    const auto tag = store::resolve_key_tag({});
+    if (!tag) return std::unexpected(tag.error());
     const auto trust = trust_of(options.keys);
     if (!trust) return std::unexpected(trust.error());
     const auto store = open_store_to_fill(context, *trust);
     if (!store) return std::unexpected(store.error());
     const precompile::ProgramLibrary library(**store, *trust);
     ProgressLine progress(context, jobs->size());
-    run_all(*jobs, library, progress);
+    run_all(*jobs, library, *tag, progress);
     return report(context, *jobs);
 }
 

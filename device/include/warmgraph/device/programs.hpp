@@ -79,6 +79,7 @@ private:
 
     std::shared_ptr<store::LocalStore> m_store;
     std::string m_why_off;
+    std::string m_tag; ///< of all programs
     bool m_may_keep;
     std::optional<precompile::ProgramCache> m_cache; ///< nullopt if nothing is stored
     mutable std::mutex m_mutex;                      ///< guards the following members

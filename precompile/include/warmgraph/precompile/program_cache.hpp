@@ -24,6 +24,7 @@ struct ProgramText {
     const std::string& name; ///< the program's name, for people
     const std::string& source;
     const std::string& options;
+    std::string tag{}; ///< Ingredients::tag
 };
 
 /// The program of a module, for storing its compiled form later.
@@ -50,11 +51,7 @@ struct ProgramResult {
 class ProgramCache {
 public:
     /// `store` must outlive this object.
-    /// `tag`: Ingredients::tag of all programs.
-    ProgramCache(store::LocalStore& store, const cachefmt::Trust& trust, std::string tag = {})
-        : m_store(store), m_library(store, trust), m_tag(std::move(tag))
-    {
-    }
+    ProgramCache(store::LocalStore& store, const cachefmt::Trust& trust) : m_store(store), m_library(store, trust) {}
 
     /// Makes the program's module. Errors: the compiler's errors, and miss_forbidden with the reason and the cure.
     /// Notes a miss in the store, with the differences (LocalStore::note_program_miss). Thread-safe.
@@ -70,7 +67,6 @@ private:
 
     store::LocalStore& m_store;
     ProgramLibrary m_library;
-    std::string m_tag;
 };
 
 /// Returns the error miss_forbidden, with the cure.

@@ -60,5 +60,8 @@ template <class Value>
 [[nodiscard]] Packings environment_packings();
 /// Returns the kinds in $WARMGRAPH_KINDS.
 [[nodiscard]] Result<KindSet> environment_kinds();
+/// Returns the tag that all keys have (CacheOptions::cache_key_tag): the given one, or else $WARMGRAPH_CACHE_KEY_TAG; "":
+/// no tag. invalid_argument: more than 256 characters, or others than printable ASCII.
+[[nodiscard]] Result<std::string> resolve_key_tag(std::string given);
 
 } // namespace warmgraph::store
