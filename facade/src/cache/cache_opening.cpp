@@ -83,6 +83,7 @@ void open_remotes(Cache::Impl& impl, const std::vector<remote::Settings>& remote
 {
     if (!impl.store || remotes.empty()) return;
     impl.remotes = remote::attach(*impl.store, remotes, impl.settings.trust);
+    impl.remote_counts = std::make_unique<remote::LastingCounts>(*impl.store, impl.remotes);
     if (!impl.store->why_read_only().empty() || impl.settings.policy == Policy::read_only ||
         impl.settings.policy == Policy::require_hit)
         return;
