@@ -302,6 +302,8 @@ void LocalStore::add_usage_soon(ArtifactKind kind, const FunctionUsage& more) no
     m_impl->usage.add_soon(Layout::artifacts(kind), more);
 }
 FunctionUsage LocalStore::usage(ArtifactKind kind) const { return m_impl->usage.of(Layout::artifacts(kind)); }
+void LocalStore::add_remote_usage(const FunctionUsage& more) noexcept { m_impl->usage.add(Path(k_remotes), more); }
+FunctionUsage LocalStore::remote_usage() const { return m_impl->usage.of(Path(k_remotes)); }
 
 void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
 try {

@@ -7,6 +7,7 @@
 #include "child_process.hpp"
 #include "remote_fixture.hpp"
 #include "warmgraph/profile/profile_library.hpp"
+#include "warmgraph/remote/lasting_counts.hpp"
 #include "warmgraph/remote/uploads.hpp"
 
 namespace warmgraph::test::uploads_test {
@@ -173,6 +174,40 @@ TEST_F(UploadsTest, DamagedAndForeignMarksAreNotRead)
     EXPECT_EQ(unsent(*store), 0U);
     write(m_root / "a" / "remotes" / "notes.txt", "mine");
     EXPECT_EQ(unsent(*store), 0U);
+}
+
+TEST(WordOfARemote, IsALabelForCounters)
+{
+    using remote::word_of;
+    EXPECT_EQ(word_of("s3://models/warmgraph"), "s3.models-warmgraph");
+    EXPECT_EQ(word_of("redis://[::1]:6379/0"), "redis.---1--6379-0");
+    EXPECT_EQ(word_of("file:///srv/cache"), "file.srv-cache");
+    const std::string longest = word_of("https://" + std::string(200, 'h') + "/a");
+    EXPECT_EQ(longest.size(), 48U);
+    EXPECT_NE(longest, word_of("https://" + std::string(200, 'h') + "/b"));
+}
+
+TEST_F(UploadsTest, CountsLastLongerThanTheProcess)
+{
+    const auto store = take(LocalStore::open(m_root / "a"));
+    for (int i = 0; i < 2; ++i) {
+        const auto remote = connect();
+        const remote::LastingCounts counts(*store, {remote});
+        Uploads uploads(*store, {remote}, 2s);
+        publish(*store, m_entry);
+        ASSERT_EQ(uploads.wait(k_long), 0U);
+        m_shared->fault = Error{ErrorCode::io_failed, "down"};
+        static_cast<void>(remote->get(m_entry.header.key, {1000}));
+        m_shared->fault.reset();
+        store->listen({});
+    }
+    const auto totals = remote::totals(*store);
+    ASSERT_EQ(totals.size(), 1U);
+    const remote::RemoteTotal& total = totals.at("test.remote");
+    EXPECT_GE(total.puts, 3U) << "the image and twice the entry";
+    EXPECT_GT(total.bytes_written, m_image.size());
+    EXPECT_EQ(total.errors, 2U);
+    EXPECT_TRUE(store->check().value().empty());
 }
 
 } // namespace

@@ -6,6 +6,8 @@
 #include "warmgraph/autotune/config_library.hpp"
 #include "warmgraph/precompile/program_library.hpp"
 #include "warmgraph/profile/profile_library.hpp"
+#include "warmgraph/remote/lasting_counts.hpp"
+#include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::test::remote_test {
 namespace {
@@ -16,10 +18,10 @@ protected:
     const std::string k_code = "device code";
     using Environment = std::map<std::string, std::string>;
 
-    [[nodiscard]] std::filesystem::path remote() const { return dir() / "remote"; }
+    [[nodiscard]] std::filesystem::path folder() const { return dir() / "remote"; }
     [[nodiscard]] std::string url(const std::string& attributes = "") const
     {
-        return "'file://" + remote().string() + attributes + "'";
+        return "'file://" + folder().string() + attributes + "'";
     }
     /// The options for a second machine's folder.
     [[nodiscard]] std::string there() const { return "--cache-dir " + (dir() / "there").string() + " "; }
@@ -108,7 +110,7 @@ TEST_F(Remote, IsNamedByTheEnvironmentOrByEachOption)
     const auto both = run(0, "push --json --remote " + url() + " --remote " + second, key).json()["remotes"];
     ASSERT_EQ(both.size(), 2U);
     EXPECT_EQ(both[0]["sent"], both[1]["sent"]);
-    key["WARMGRAPH_REMOTE"] = "file://" + remote().string() + "?allow-unsigned," + second + "?allow-unsigned";
+    key["WARMGRAPH_REMOTE"] = "file://" + folder().string() + "?allow-unsigned," + second + "?allow-unsigned";
     EXPECT_EQ(run(0, there() + "pull --json", key).json()["remotes"].size(), 2U);
     EXPECT_EQ(run(0, "doctor --remote --json", key).json()["remotes"].size(), 2U);
     EXPECT_EQ(run(2, "push --remote nonsense").status, 2);
@@ -121,7 +123,7 @@ TEST_F(Remote, GetsAndGivesOnlyTheModelThatIsAskedFor)
     ASSERT_EQ(run("sign", key).status, 0);
     const auto sent = only(run(0, "push --json --model tiny-llama --remote " + url(), key));
     EXPECT_EQ(sent["sent"], 2) << "an entry and its image";
-    EXPECT_EQ(entries_in(remote()), 1U);
+    EXPECT_EQ(entries_in(folder()), 1U);
     EXPECT_THAT(run(1, "push --model tiny-lama --remote " + url(), key).error, HasSubstr("tiny-llama"));
 
     ASSERT_EQ(run("push --remote " + url(), key).status, 0);
@@ -161,9 +163,9 @@ TEST_F(Remote, SpreadsNoDamagedObject)
     const auto sent = only(run(1, "push --json --remote " + url(), key));
     EXPECT_EQ(sent["failed"]["corrupt"]["count"], 1);
     EXPECT_EQ(sent["sent"], 5);
-    EXPECT_EQ(entries_in(remote()), 1U);
+    EXPECT_EQ(entries_in(folder()), 1U);
 
-    for (const auto& item : std::filesystem::recursive_directory_iterator(remote()))
+    for (const auto& item : std::filesystem::recursive_directory_iterator(folder()))
         if (item.path().extension() == ".wg" || item.path().extension() == ".compiled") damage(item.path());
     const auto fetched = only(run(1, there() + "pull --json --remote " + url(), key));
     EXPECT_EQ(fetched["failed"]["corrupt"]["count"], 2);
@@ -196,19 +198,19 @@ TEST_F(Remote, IsNotChangedByADryRunOrAReadOnlyUrl)
     fill();
     const CommandResult planned = run(0, "push --dry-run --json --remote " + url());
     EXPECT_EQ(only(planned)["would_send"], 6);
-    EXPECT_FALSE(std::filesystem::exists(remote()));
+    EXPECT_FALSE(std::filesystem::exists(folder()));
     EXPECT_EQ(run("push --remote " + url("?read-only")).status, 2);
-    EXPECT_FALSE(std::filesystem::exists(remote()));
+    EXPECT_FALSE(std::filesystem::exists(folder()));
 
     ASSERT_EQ(run("push --remote " + url()).status, 0);
-    const auto before = snapshot(remote());
+    const auto before = snapshot(folder());
     EXPECT_EQ(only(run(0, "push --dry-run --json --remote " + url()))["there"], 5);
     const std::string second = " --remote 'file://" + (dir() / "second").string() + "'";
     const auto both = run(0, "push --json --remote " + url("?read-only") + second).json()["remotes"];
     EXPECT_EQ(both[0]["left_out"], true);
     EXPECT_EQ(both[1]["sent"], 6);
     EXPECT_EQ(run("doctor --remote " + url("?read-only&allow-unsigned")).status, 0);
-    EXPECT_EQ(snapshot(remote()), before);
+    EXPECT_EQ(snapshot(folder()), before);
     EXPECT_EQ(run(1, there() + "pull --remote file://" + (dir() / "none").string()).status, 1);
     EXPECT_FALSE(std::filesystem::exists(dir() / "none")) << "reading makes no folder";
 }
@@ -216,7 +218,7 @@ TEST_F(Remote, IsNotChangedByADryRunOrAReadOnlyUrl)
 TEST_F(Remote, GetsWhatProcessesCouldNotSend)
 {
     fill();
-    const std::string label = "file://" + remote().string(), gone = "images/" + std::string(64, 'a');
+    const std::string label = "file://" + folder().string(), gone = "images/" + std::string(64, 'a');
     const std::string text = store::to_text(sample_entry(k_decode).header.key);
     ASSERT_EQ(run("push --remote " + url()).status, 0);
     {
@@ -225,6 +227,56 @@ TEST_F(Remote, GetsWhatProcessesCouldNotSend)
     }
     EXPECT_EQ(only(run(0, "push --json --remote " + url()))["sent"], 2) << "the entry and the profile";
     EXPECT_THAT(take(open_store()->marks(label, store::RemoteMark::unsent)), IsEmpty());
+}
+
+TEST_F(Remote, IsCountedOverAllProcesses)
+{
+    fill();
+    const auto key = make_key();
+    ASSERT_EQ(run("sign", key).status, 0);
+    ASSERT_EQ(run("push --remote " + url(), key).status, 0);
+    ASSERT_EQ(run(there() + "pull --remote " + url(), key).status, 0);
+    const std::string word = remote::word_of("file://" + folder().string());
+    const auto sent = run(0, "stats --json").json()["remotes"];
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0]["remote"], word);
+    EXPECT_EQ(sent[0]["puts"], 6);
+    EXPECT_EQ(sent[0]["unsent"], nullptr) << "the folder does not know which marks are the remote's";
+    ASSERT_EQ(run("push --remote " + url(), key).status, 0);
+    EXPECT_EQ(run(0, "stats --json").json()["remotes"][0]["puts"], 7) << "the profile again";
+
+    take(open_store()->set_mark("file://" + folder().string(), store::RemoteMark::unsent,
+                                "images/" + std::string(64, 'a')));
+    const Environment named{{"WARMGRAPH_REMOTE", "file://" + folder().string()}};
+    EXPECT_EQ(run(0, "stats --json", named).json()["remotes"][0]["unsent"], 1);
+    const auto fetched = run(0, there() + "stats --json").json()["remotes"];
+    ASSERT_EQ(fetched.size(), 1U);
+    EXPECT_GT(fetched[0]["hits"], 5);
+    EXPECT_GT(fetched[0]["bytes_read"], 0);
+    EXPECT_THAT(run(0, there() + "stats").out, AllOf(HasSubstr("untrusted"), HasSubstr(word)));
+    EXPECT_THAT(run(0, "stats --prometheus").out,
+                HasSubstr("warmgraph_remote_puts_total{remote=\"" + word + "\"} 7\n"));
+    EXPECT_EQ(run("check").status, 0) << "the counters are the cache's own";
+    EXPECT_THAT(run(0, "stats --json").json()["functions"][0]["events"], IsEmpty());
+}
+
+TEST_F(Remote, IsCountedByACache)
+{
+    const auto key = make_key();
+    CacheOptions options;
+    options.model = "toy";
+    options.cache_dir = cache().string();
+    options.signing.sign_with_file = key.at("WARMGRAPH_SIGN_KEY_FILE");
+    options.remote = {"file://" + folder().string()};
+    const std::map<std::string, std::string> facts{{"torch", "2.11.0"}};
+    const std::string bytes = "pickles";
+    Cache(options).put_artifact("torch", facts, as_bytes(bytes));
+    EXPECT_EQ(run(0, "stats --json").json()["remotes"][0]["puts"], 1);
+    options.cache_dir = (dir() / "there").string();
+    const auto found = Cache(options).artifact("torch", facts);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(as_text(*found), bytes);
+    EXPECT_EQ(run(0, there() + "stats --json").json()["remotes"][0]["hits"], 1);
 }
 
 TEST_F(Remote, ShowsProgressOnATerminal)
@@ -245,7 +297,7 @@ TEST_F(Remote, IsTriedByDoctorWithAnObjectThatIsRemoved)
     for (const char* name :
          {"signatures", "reach", "second request", "list", "write", "read", "range", "create only", "remove"})
         EXPECT_TRUE(works.contains(name)) << name;
-    EXPECT_THAT(take(take(store::LocalStore::open(remote(), {.sharing = store::Sharing::group}))->images()), IsEmpty());
+    EXPECT_THAT(take(take(store::LocalStore::open(folder(), {.sharing = store::Sharing::group}))->images()), IsEmpty());
 
     const CommandResult keyless = run(1, "doctor --remote " + url());
     EXPECT_THAT(keyless.out, AllOf(HasSubstr("cannot be used"), HasSubstr("WARMGRAPH_ACCEPT_KEYS_FILE")));

@@ -27,6 +27,7 @@
 #include "warmgraph/profile/shape_profile.hpp"
 #include "warmgraph/ranks/launcher.hpp"
 #include "warmgraph/remote/attach.hpp"
+#include "warmgraph/remote/lasting_counts.hpp"
 #include "warmgraph/remote/uploads.hpp"
 #include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
@@ -47,6 +48,7 @@ struct Cache::Impl {
     CacheSettings settings;
     std::shared_ptr<store::LocalStore> store;                 ///< null if caching is off
     std::vector<std::shared_ptr<remote::RemoteTier>> remotes; ///< layers of the store
+    std::unique_ptr<remote::LastingCounts> remote_counts;     ///< ends after the uploads that it counts
     std::unique_ptr<remote::Uploads>
         uploads; ///< null: nothing is sent. Declared after the store and the remotes, which it uses
     std::shared_ptr<Programs> programs; ///< uses the store

@@ -88,6 +88,7 @@ void open_remotes(Cache::Impl& impl, const std::vector<remote::Settings>& remote
     if (!impl.store || (remotes.empty() && tiers.empty())) return;
     impl.remotes = remote::attach(*impl.store, remotes, impl.settings.trust);
     std::ranges::move(attach_tiers(*impl.store, tiers, impl.settings.trust), std::back_inserter(impl.remotes));
+    impl.remote_counts = std::make_unique<remote::LastingCounts>(*impl.store, impl.remotes);
     if (!impl.store->why_read_only().empty() || impl.settings.policy == Policy::read_only ||
         impl.settings.policy == Policy::require_hit)
         return;

@@ -31,6 +31,7 @@ std::string labels_of(const FunctionStatistics& function)
 }
 
 std::string labels_of(const KindStatistics& of) { return fmt::format("kind=\"{}\"", to_string(of.kind)); }
+std::string labels_of(const RemoteStatistics& of) { return fmt::format("remote=\"{}\"", escaped(of.word)); }
 
 std::string head_of(const char* name, const char* type, const char* help)
 {
@@ -97,6 +98,22 @@ std::string kinds_text(const FolderStatistics& statistics)
            kind_events(statistics);
 }
 
+std::string remotes_text(const std::vector<RemoteStatistics>& remotes)
+{
+    const auto counter = [&](const char* name, const char* help, std::uint64_t remote::RemoteTotal::* value) {
+        return family(remotes, name, "counter", help, [value](const RemoteStatistics& of) { return of.total.*value; });
+    };
+    using Total = remote::RemoteTotal;
+    return counter("warmgraph_remote_hits_total", "Look-ups that a remote answered.", &Total::hits) +
+           counter("warmgraph_remote_misses_total", "Look-ups that a remote had nothing for.", &Total::misses) +
+           counter("warmgraph_remote_puts_total", "Objects that were sent.", &Total::puts) +
+           counter("warmgraph_remote_read_bytes_total", "Bytes that were read.", &Total::bytes_read) +
+           counter("warmgraph_remote_written_bytes_total", "Bytes that were sent.", &Total::bytes_written) +
+           counter("warmgraph_remote_damaged_total", "Damaged objects that were refused.", &Total::damaged) +
+           counter("warmgraph_remote_untrusted_total", "Objects without an accepted signature.", &Total::untrusted) +
+           counter("warmgraph_remote_errors_total", "Calls that failed.", &Total::errors);
+}
+
 } // namespace
 
 std::string prometheus_text(const FolderStatistics& statistics)
@@ -127,7 +144,7 @@ std::string prometheus_text(const FolderStatistics& statistics)
                  [](const Function& f) { return f.entry_bytes; }) +
            sample("warmgraph_images", "Images of device code in the folder.", statistics.images) +
            sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes) +
-           kinds_text(statistics);
+           kinds_text(statistics) + remotes_text(statistics.remotes);
 }
 
 } // namespace warmgraph::tool

@@ -42,6 +42,8 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
 {
     Json kinds = Json::object();
     for (const KindStatistics& of : statistics.kinds) kinds[std::string(to_string(of.kind))] = to_json(of);
+    Json remotes = Json::array();
+    for (const RemoteStatistics& of : statistics.remotes) remotes.push_back(to_json(of));
     Json functions = Json::array();
     for (const auto& [key, usage, variants, bytes, refusal] : statistics.functions) {
         Json item{{"model", cachefmt::model_of(key.model_info)},
@@ -56,7 +58,8 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
     return {{"cache_dir", context.cache_dir.string()},
             {"functions", functions},
             {"total", to_json(total)},
-            {"kinds", kinds}};
+            {"kinds", kinds},
+            {"remotes", remotes}};
 }
 
 std::string functions_text(const Context& context, const std::vector<FunctionStatistics>& functions)
@@ -129,7 +132,7 @@ std::string to_text(const Context& context, const FolderStatistics& statistics, 
            fmt::format("{}, {}, {} saved\n", plural(total.hits, "hit"), plural(total.misses, "miss"),
                        time_text(total.saved_ms)) +
            refusals_text(statistics.functions) + kinds_text(context, statistics.kinds) +
-           events_text(context, total.events);
+           remotes_text(context, statistics.remotes) + events_text(context, total.events);
 }
 
 store::FunctionUsage total_of(const std::vector<FunctionStatistics>& functions)
@@ -167,6 +170,7 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
     for (const auto& [kind, amount] : *held)
         statistics.kinds.push_back(
             {kind, amount, kind == store::ArtifactKind::entries ? total_of(statistics.functions) : store.usage(kind)});
+    statistics.remotes = remote_statistics(store);
     return statistics;
 }
 

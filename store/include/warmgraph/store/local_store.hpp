@@ -13,6 +13,7 @@
 //   <root>/torch/<2 hex>/<64 hex>.mega_cache                PyTorch's compiled code, signed (torch_artifacts.hpp)
 //   <root>/.leases, .prune.lock                             which entries are in use; which process makes room
 //   <root>/remotes/<16 hex>.<unsent, refused>.<64 hex>      marks on objects of remotes (src/tiers/local/remote_marks.hpp)
+//   <root>/remotes/usage.json                               what was read from and sent to them (advisory)
 //   <root>/quarantine/                                      files that failed verification, each with a reason
 // While in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording), .usage.lock,
 // .loading-... (a driver loads the code or runs it for the first time, see load_mark.hpp; it stays when the process
@@ -144,6 +145,9 @@ public:
     /// Like add_usage_soon() above, for a kind that has files, for all models together.
     void add_usage_soon(ArtifactKind kind, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(ArtifactKind kind) const;
+    /// Like add_usage(), for the remotes: events, whose reasons are words of remotes (remote/lasting_counts.hpp).
+    void add_remote_usage(const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage remote_usage() const;
 
     /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json; empty: not known).
     /// Also works in a read-only store, if the folder permits it. Swallows failures. Costs a few milliseconds.

@@ -49,7 +49,8 @@ bool is_own_file(const std::vector<std::string>& names)
     case 1: return is_temporary(name) || name == k_leases_file || name == k_prune_lock;
     case 2:
         if (names[0] == Layout::quarantine()) return is_quarantined(name) || is_temporary(name);
-        if (names[0] == k_remotes) return is_remote_mark(name) || is_temporary(name);
+        if (names[0] == k_remotes)
+            return is_remote_mark(name) || name == k_usage_file || name == k_usage_lock || is_temporary(name);
         return is_reserved && names[0] != Layout::images() &&
                (name == k_usage_file || name == k_miss_file || name == k_usage_lock || is_temporary(name));
     case 3: return is_reserved && (is_in_shard(names[0], names[1], name) || is_temporary(name));

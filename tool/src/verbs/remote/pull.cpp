@@ -10,6 +10,7 @@
 #include "warmgraph/profile/profile_library.hpp"
 #include "warmgraph/remote/attach.hpp"
 #include "warmgraph/remote/backends.hpp"
+#include "warmgraph/remote/lasting_counts.hpp"
 
 namespace warmgraph::tool {
 
@@ -267,6 +268,7 @@ bool pull_from(const Context& context, store::LocalStore& store, remote::Setting
         return false;
     }
     const auto tier = add_remote(store, std::move(*backend), remote::options_of(settings, trust));
+    const remote::LastingCounts counts(store, {tier});
     const auto names = names_of(*tier, model, transfer);
     Puller(store, *tier, trust, transfer)
         .pull(names, progress_line(context, fmt::format("{}: looked at", settings.label)));

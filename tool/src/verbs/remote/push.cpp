@@ -9,6 +9,7 @@
 #include "warmgraph/cachefmt/image_use.hpp"
 #include "warmgraph/remote/attach.hpp"
 #include "warmgraph/remote/backends.hpp"
+#include "warmgraph/remote/lasting_counts.hpp"
 #include "warmgraph/remote/uploads.hpp"
 
 namespace warmgraph::tool {
@@ -225,6 +226,8 @@ RemoteTransfer push_to(const Context& context, store::LocalStore& store, remote:
         return transfer;
     }
     auto tier = remote::attach(store, std::move(*backend), remote::options_of(settings, trust));
+    std::optional<remote::LastingCounts> counts;
+    if (!is_dry_run) counts.emplace(store, std::vector{tier});
     Pusher(store, std::move(tier), plan, is_dry_run)
         .send_all(transfer, progress_line(context, fmt::format("{}: looked at", settings.label)));
     transfer.seconds = std::chrono::duration<double>(context.clock.steady() - begin).count();
