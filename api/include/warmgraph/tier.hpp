@@ -17,7 +17,7 @@
 
 namespace warmgraph {
 
-/// What Tier::put does if the name is taken.
+/// Whether Tier::put replaces an object that has the name already.
 enum class TierPut : std::uint8_t {
     replace,
     create_only, ///< the object there stays, and that is a success; a store that cannot tell replaces it
