@@ -57,7 +57,7 @@ def _read_lock(walker: Walker, path: str, value: Any) -> None:
     def state() -> str:
         return f"{type(value).__name__} {repr(value)[1:].split()[0]}"  # "unlocked"
 
-    walker.watch(state)
+    walker.watch(lambda: (state(),))
     walker.fact(path, state())
 
 

@@ -32,7 +32,7 @@ struct Recording {
     /// modules.
     std::unique_ptr<replay::Executable> executable;
     std::uint64_t device_bytes = 0; ///< the most device memory that the recording held; the caller sets it
-    double run_ms = 0; ///< time of the fastest run of the captured graph on a warm device; 0: not known
+    double run_ms = 0;              ///< time of the fastest run of the captured graph on a warm device; 0: not known
 };
 
 /// Runs an executable on copies and compares the results in the same way as verify(), with the same errors. Destroys

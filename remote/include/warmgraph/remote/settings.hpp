@@ -54,8 +54,8 @@ struct Settings {
     std::chrono::seconds ttl{0}; ///< objects are removed that long after they were put, where the store can; 0: never
     std::string name_space{};    ///< put before all names: "v7/"; caches with other namespaces do not see each other
     std::uint64_t max_bytes = 0; ///< objects above this size are neither uploaded nor read; 0: the kind's own limit
-    std::string region{"us-east-1"};        ///< of S3; us-east-1 where nothing says another
-    std::string endpoint{};      ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
+    std::string region{"us-east-1"}; ///< of S3; us-east-1 where nothing says another
+    std::string endpoint{};          ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
     /// Set when the process ends: requests that are under way end soon with io_failed. Backends look at it at least every
     /// 50 ms while they wait.
     std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
