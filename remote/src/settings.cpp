@@ -82,6 +82,14 @@ Result<void> set_flag(bool& to, std::string_view what, std::string_view text)
     return {};
 }
 
+Result<void> set_layout(Layout& to, std::string_view text)
+{
+    if (text != "names" && text != "bazel")
+        return fail(ErrorCode::invalid_argument, "layout is '{}', expected names or bazel", printable(text, 64));
+    to = text == "bazel" ? Layout::bazel : Layout::names;
+    return {};
+}
+
 Result<void> set_name_space(std::string& to, std::string_view text)
 {
     constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -137,7 +145,7 @@ struct Attribute {
 };
 constexpr std::uint64_t k_most_ms = 3'600'000;
 constexpr std::uint64_t k_most_s = 10ULL * 365 * 86'400;
-const std::array<Attribute, 16> k_attributes{{
+const std::array<Attribute, 17> k_attributes{{
     {"read-only", [](Settings& s, const std::string& v) { return set_flag(s.read_only, "read-only", v); }},
     {"allow-unsigned",
      [](Settings& s, const std::string& v) { return set_flag(s.allow_unsigned, "allow-unsigned", v); }},
@@ -149,6 +157,7 @@ const std::array<Attribute, 16> k_attributes{{
      [](Settings& s, const std::string& v) { return set_number(s.payload_timeout, "payload-timeout", v, k_most_ms); }},
     {"ttl", [](Settings& s, const std::string& v) { return set_number(s.ttl, "ttl", v, k_most_s); }},
     {"namespace", [](Settings& s, const std::string& v) { return set_name_space(s.name_space, v); }},
+    {"layout", [](Settings& s, const std::string& v) { return set_layout(s.layout, v); }},
     {"max-bytes",
      [](Settings& s, const std::string& v) -> Result<void> {
          const auto bytes = store::parse_bytes("max-bytes", v);

@@ -44,6 +44,17 @@ TEST(RemoteAddress, IsAUrlOfHttp)
     EXPECT_EQ(url_of(settings), "https://[::1]:8443/%3Fx%3D1%23y/images/a");
 }
 
+TEST(RemoteAddress, IsADigestForBazelsServers)
+{
+    Settings settings;
+    settings.scheme = Scheme::http;
+    settings.host = "cache";
+    settings.path = "/team";
+    settings.name_space = "v7/";
+    settings.layout = remote::Layout::bazel;
+    EXPECT_EQ(url_of(settings), "http://cache/team/ac/" + to_hex(sha256(as_bytes("v7/images/a"))));
+}
+
 TEST(RemoteAddress, IsAUrlOfS3)
 {
     Settings settings = s3();

@@ -57,6 +57,8 @@ TEST_F(RemoteSettings, NameTheirPlace)
     EXPECT_EQ(http.payload_timeout.count(), 7);
     EXPECT_EQ(http.ttl.count(), 8);
     EXPECT_EQ(http.max_bytes, 2U << 20);
+    EXPECT_EQ(http.layout, remote::Layout::names);
+    EXPECT_EQ(parse("http://host?layout=bazel").layout, remote::Layout::bazel);
     EXPECT_EQ(parse("https://host").connect_timeout, remote::milliseconds(1000));
     EXPECT_EQ(parse("file:///mnt/shared?read-only=false").path, "/mnt/shared");
 }
@@ -126,6 +128,7 @@ TEST_F(RemoteSettings, ThatAreWrongSayWhatWasExpected)
              {"http://host?colour=red", "unknown attribute 'colour', expected one of read-only"},
              {"http://host?ttl=soon", "ttl"},
              {"http://host?ttl", "ttl"},
+             {"http://host?layout=flat", "layout is 'flat', expected names or bazel"},
              {"http://host?read-only=maybe", "read-only is 'maybe', expected no value, true or false"},
              {"http://host?namespace=a/b", "namespace is 'a/b'"},
              {"http://host?namespace=..", "namespace is '..'"},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "warmgraph/base/sha256.hpp"
+
 namespace warmgraph::remote::http {
 namespace {
 
@@ -89,7 +91,11 @@ std::string percent_encoded_path(std::string_view path)
     return encoded;
 }
 
-std::string Address::url_of(std::string_view name) const { return base + percent_encoded(name); }
+std::string Address::url_of(std::string_view name) const
+{
+    if (is_hashed) return fmt::format("{}ac/{}", base, to_hex(sha256(as_bytes(fmt::format("{}{}", name_space, name)))));
+    return base + percent_encoded(name);
+}
 
 Result<Address> address_of(const Settings& settings)
 {
@@ -114,7 +120,11 @@ Result<Address> address_of(const Settings& settings)
     // The namespace may end in the middle of a name, e.g. "v7-".
     std::string_view name_space = settings.name_space;
     while (name_space.starts_with('/')) name_space.remove_prefix(1);
-    address.base += percent_encoded(name_space);
+    address.is_hashed = settings.layout == Layout::bazel;
+    if (address.is_hashed)
+        address.name_space = name_space;
+    else
+        address.base += percent_encoded(name_space);
     if (address.is_s3 && !credentials.user.empty()) address.signing = fmt::format("aws:amz:{}:s3", region_of(settings));
     return address;
 }

@@ -12,7 +12,10 @@ struct Address {
     std::string base;         ///< up to the names, with the namespace: "https://cache:8080/prefix/v7/"
     std::size_t root_end = 0; ///< length of the part of `base` that is no folder of ours: "https://cache:8080/"
     bool is_s3 = false;
-    std::string signing{}; ///< of S3 with a key: CURLOPT_AWS_SIGV4's value, "aws:amz:us-east-1:s3"
+    /// Objects are named "ac/" and the SHA-256 of the namespace and their name, the only names that bazel-remote takes
+    bool is_hashed = false;
+    std::string name_space{}; ///< only with is_hashed; else it is in `base`
+    std::string signing{};    ///< of S3 with a key: CURLOPT_AWS_SIGV4's value, "aws:amz:us-east-1:s3"
     Credentials credentials{};
 
     /// The URL of the object with this name.

@@ -20,6 +20,9 @@ using std::chrono::milliseconds;
 enum class Scheme : std::uint8_t { file, http, https, s3, redis, rediss, redis_socket };
 [[nodiscard]] std::string_view to_string(Scheme scheme) noexcept; ///< as in URLs; "unix" for redis_socket
 
+/// How HTTP servers name objects: by their names, or as Bazel's protocol does, "ac/" and 64 hex digits.
+enum class Layout : std::uint8_t { names, bazel };
+
 /// Secrets of a remote. They are in no message, and are overwritten when they are no longer needed.
 struct Credentials {
     std::string user{};     ///< user name; the access key id of S3
@@ -46,6 +49,7 @@ struct Settings {
     unsigned database = 0; ///< of Redis
     Credentials credentials;
     // --- Attributes
+    Layout layout = Layout::names;     ///< of http and https
     bool read_only = false;            ///< nothing is uploaded
     bool allow_unsigned = false;       ///< objects without an accepted signature are used, too
     milliseconds connect_timeout{100}; ///< 1 s for https and s3, which need several round trips
@@ -67,7 +71,7 @@ using EnvironmentReader = std::function<std::optional<std::string>(const char*)>
 /// Parses one URL: `scheme://[user[:password]@]host[:port]/path[?attribute[=value]&...]`, with %XX in user, password
 /// and values. Attributes are the names of the members above with '-': `read-only`, `allow-unsigned`, `connect-timeout`
 /// (ms), `request-timeout` (ms, of headers), `payload-timeout` (ms), `ttl` (s), `namespace`, `max-bytes`, `region`,
-/// `endpoint`, `path-style`, and for secrets `user`, `password`, `token`, `credentials-file` (a file of lines
+/// `endpoint`, `path-style`, `layout` (names or bazel), and for secrets `user`, `password`, `token`, `credentials-file` (a file of lines
 /// `user=...`, `password=...`, `token=...`, readable by its owner alone). Without any, $WARMGRAPH_REMOTE_USER,
 /// $WARMGRAPH_REMOTE_PASSWORD and $WARMGRAPH_REMOTE_TOKEN are used, and for S3 $AWS_ACCESS_KEY_ID,
 /// $AWS_SECRET_ACCESS_KEY, $AWS_SESSION_TOKEN, $AWS_REGION or $AWS_DEFAULT_REGION, $AWS_ENDPOINT_URL_S3 or
