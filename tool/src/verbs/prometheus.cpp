@@ -100,6 +100,7 @@ std::string kinds_text(const FolderStatistics& statistics)
 
 std::string remotes_text(const std::vector<RemoteStatistics>& remotes)
 {
+    if (remotes.empty()) return {};
     const auto counter = [&](const char* name, const char* help, std::uint64_t remote::RemoteTotal::* value) {
         return family(remotes, name, "counter", help, [value](const RemoteStatistics& of) { return of.total.*value; });
     };

@@ -1,5 +1,5 @@
-// The counters of remotes over all processes. The folder keeps them as events in remotes/usage.json, with a remote's word as
-// their reason.
+// The counters of remotes over all processes. The folder keeps them as events in remotes/usage.json, with a remote's
+// word as their reason.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace warmgraph::remote {
 
-/// The word of a remote: "s3.models-warmgraph" for "s3://models/warmgraph". At most 48 letters, digits, '.', '_' and '-';
-/// a longer label ends with digits of its digest.
+/// The word of a remote: "s3.models-warmgraph" for "s3://models/warmgraph". At most 48 letters, digits, '.', '_' and
+/// '-'; a longer label ends with digits of its digest.
 [[nodiscard]] std::string word_of(std::string_view label);
 
 /// Adds what this process did with the remotes to the folder's counters: when it ends, and when the process exits. Best

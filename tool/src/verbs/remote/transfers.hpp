@@ -34,8 +34,8 @@ struct RemoteTransfer {
     void add_failure(const Error& error) { add_failure(to_string(error.code), error.message); }
 };
 
-/// Prints the table or the document. Returns the exit status. `column` and `key`: the words for RemoteTransfer::moved in
-/// them.
+/// Prints the table or the document. Returns the exit status. `column` and `key`: the words for RemoteTransfer::moved
+/// in them.
 [[nodiscard]] int report_transfers(const Context& context, const std::vector<RemoteTransfer>& transfers,
                                    const std::string& column, const std::string& key);
 
