@@ -110,6 +110,7 @@ private:
             const auto image = m_store.image(digest);
             if (!image) return std::unexpected(image.error());
             if (!*image) return why_nothing("image " + short_hex(digest));
+            if (!was_here) m_store.wait_for_copies();
             if (!was_here && !is_here(name))
                 return fail(ErrorCode::io_failed, "image {} cannot be written into the folder", short_hex(digest));
             if (m_images.insert(digest).second) ++(was_here ? m_transfer.there : m_transfer.moved);
