@@ -17,6 +17,9 @@ bool is_of_store(const Error& error) noexcept
            error.code == ErrorCode::corrupt;
 }
 
+/// How long an answer holds that says only what is there.
+constexpr std::chrono::seconds k_known_for{10};
+
 /// Asks for an object that cannot exist, because the answer takes the shortest way.
 Result<void> probed(store::Tier& backend)
 {
@@ -78,14 +81,60 @@ Result<std::optional<store::StampedBytes>> RemoteTier::get(const store::Name& na
     if (is_refused(store::to_text(name)) || (artifact != nullptr && !extent.whole && extent.bytes != 0))
         return std::nullopt;
     if (auto known = known_head(name, extent)) return known;
+    if (is_absent(store::to_text(name))) return std::nullopt;
     if (extent.whole && m_options.max_bytes != 0) extent.bytes = std::min(extent.bytes, m_options.max_bytes);
     store::ReadLimit stored = extent;
     if (artifact != nullptr && extent.whole) stored.bytes += std::min<std::uint64_t>(k_seal_bytes, ~stored.bytes);
     auto found = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get(name, stored); });
     if (!found) return std::nullopt;
+    if (!*found) note_absent(store::to_text(name));
     auto object = taken(name, extent, std::move(*found));
     if (object) keep_head(name, extent, *object);
     return object;
+}
+
+bool RemoteTier::is_absent(const std::string& name)
+{
+    const std::scoped_lock lock{m_mutex};
+    const auto absent = m_absent.find(name);
+    if (absent == m_absent.end()) return false;
+    if (m_clock.steady() < absent->second) return true;
+    m_absent.erase(absent);
+    return false;
+}
+
+void RemoteTier::note_absent(const std::string& name)
+{
+    constexpr std::size_t k_most = 4096;
+    const std::scoped_lock lock{m_mutex};
+    if (m_absent.size() >= k_most) m_absent.clear();
+    m_absent.insert_or_assign(name, m_clock.steady() + k_known_for);
+}
+
+std::optional<std::vector<store::StampedEntry>> RemoteTier::known_entries(const store::FunctionKey& function,
+                                                                          store::ReadLimit extent)
+{
+    const std::scoped_lock lock{m_mutex};
+    const auto known = m_entries.find(function);
+    if (known == m_entries.end() || m_clock.steady() >= known->second.until || extent.bytes > known->second.limit ||
+        extent.whole)
+        return std::nullopt;
+    auto entries = known->second.heads;
+    for (auto& [key, found] : entries)
+        if (found && found->bytes) store::cut(*found->bytes, extent);
+    return entries;
+}
+
+void RemoteTier::keep_entries(const store::FunctionKey& function, store::ReadLimit extent,
+                              const std::vector<store::StampedEntry>& entries)
+{
+    constexpr std::size_t k_most = 64, k_most_bytes = 1 << 20; // of functions; of one's heads
+    std::size_t bytes = 0;
+    for (const auto& [key, found] : entries) bytes += found && found->bytes ? found->bytes->size() : 0;
+    if (bytes > k_most_bytes || extent.whole || extent.offset != 0) return;
+    const std::scoped_lock lock{m_mutex};
+    if (m_entries.size() >= k_most) m_entries.clear();
+    m_entries.insert_or_assign(function, KnownEntries{entries, extent.bytes, m_clock.steady() + k_known_for});
 }
 
 std::optional<store::StampedBytes> RemoteTier::known_head(const store::Name& name, store::ReadLimit extent)
@@ -144,9 +193,15 @@ std::optional<store::StampedBytes> RemoteTier::taken(const store::Name& name, st
 Result<std::vector<store::StampedEntry>> RemoteTier::get_entries(const store::FunctionKey& function,
                                                                  store::ReadLimit extent)
 {
+    const auto refused = [&](const store::StampedEntry& one) { return is_refused(store::to_text(one.key)); };
+    if (auto known = known_entries(function, extent)) {
+        std::erase_if(*known, refused);
+        return std::move(*known);
+    }
     auto entries = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get_entries(function, extent); });
     if (!entries) return std::vector<store::StampedEntry>{};
-    std::erase_if(*entries, [&](const store::StampedEntry& one) { return is_refused(store::to_text(one.key)); });
+    keep_entries(function, extent, *entries);
+    std::erase_if(*entries, refused);
     const std::scoped_lock lock{m_mutex};
     ++(entries->empty() ? m_counts.misses : m_counts.hits);
     for (const auto& [key, found] : *entries) {
@@ -182,6 +237,8 @@ Result<void> RemoteTier::put(const store::Name& name, ByteView bytes, store::Put
         ++m_counts.puts;
         m_counts.bytes_written += bytes.size();
         m_refused.erase(text);
+        m_absent.erase(text);
+        if (const auto* const key = std::get_if<store::EntryKey>(&name)) m_entries.erase(key->function);
     }
     if (was_refused && m_options.note_refused) m_options.note_refused(text, false);
     return done;

@@ -236,6 +236,36 @@ TEST_F(RemoteTierTest, AnArtifactIsHeldToItsNameAndItsDigest)
     }
 }
 
+TEST_F(RemoteTierTest, AFunctionThatMissesAgainAndAgainAsksOnce)
+{
+    put(make_entry(k_decode, 2));
+    SetClock clock;
+    const auto remote = connect({}, clock);
+    const auto store = open_with(remote, "a");
+    const auto look_up = [&] {
+        EXPECT_FALSE(take(store->header(m_entry.header.key)));
+        EXPECT_EQ(store->variants(k_decode).value().size(), 1U);
+    };
+    look_up();
+    const auto asked = m_shared->asked.load();
+    for (int i = 0; i < 100; ++i) look_up();
+    EXPECT_EQ(m_shared->asked, asked);
+    put(m_entry); // by another machine
+    look_up();
+    clock.since_start += 11'000'000;
+    EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry);
+    EXPECT_EQ(store->variants(k_decode).value().size(), 2U);
+}
+
+TEST_F(RemoteTierTest, AnObjectThatThisProcessPutsIsThereAtOnce)
+{
+    const auto remote = connect();
+    const store::Name name = store::ImageName{sha256(m_image)};
+    EXPECT_FALSE(remote->get(name, {1'000'000}).value());
+    ASSERT_TRUE(succeeded(remote->put(name, m_image)));
+    EXPECT_TRUE(remote->get(name, {1'000'000}).value());
+}
+
 TEST_F(RemoteTierTest, AReadOnlyOneIsNotWritten)
 {
     const auto remote = connect({.read_only = true});

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "warmgraph/export.hpp"
 
 namespace warmgraph {
 
@@ -28,7 +27,7 @@ enum class TierPut : std::uint8_t {
 /// of their own, and as long as the cache or a function of it exists. A call must end soon by itself: a look-up waits for
 /// it. An exception is a failure of the store: it is counted (RemoteStatistics::errors), the store is not asked for 30
 /// seconds, and no call of the program sees it.
-class WARMGRAPH_API Tier {
+class Tier {
 public:
     struct Object {
         std::uint64_t size = 0; ///< bytes of the whole object

@@ -48,7 +48,7 @@ struct RemoteOptions {
 };
 
 /// Reads never give an outer Error: a store that fails, a damaged object and a refused one are misses, each counted by its
-/// reason. Artifacts lie in the store with a seal (sealed_artifact.hpp), which is checked and taken off here; of an artifact
+/// reason. An object that is not there is not asked for again for ten seconds. Artifacts lie in the store with a seal (sealed_artifact.hpp), which is checked and taken off here; of an artifact
 /// only the whole can be read. Writes, removals and lists give their errors. Thread-safe.
 class RemoteTier final : public store::Tier {
 public:
@@ -88,6 +88,12 @@ private:
     [[nodiscard]] auto asked(double Counts::* time, Call call) -> decltype(call(std::declval<store::Tier&>()));
     [[nodiscard]] bool is_refused(const std::string& name) const;
     void count_error(const Error& error);
+    [[nodiscard]] bool is_absent(const std::string& name);
+    void note_absent(const std::string& name);
+    [[nodiscard]] std::optional<std::vector<store::StampedEntry>> known_entries(const store::FunctionKey& function,
+                                                                                store::ReadLimit extent);
+    void keep_entries(const store::FunctionKey& function, store::ReadLimit extent,
+                      const std::vector<store::StampedEntry>& entries);
     [[nodiscard]] std::optional<store::StampedBytes> known_head(const store::Name& name, store::ReadLimit extent);
     void keep_head(const store::Name& name, store::ReadLimit extent, const store::StampedBytes& found);
     [[nodiscard]] std::optional<store::StampedBytes> taken(const store::Name& name, store::ReadLimit extent,
@@ -106,6 +112,15 @@ private:
         std::chrono::steady_clock::time_point until;
     };
     std::map<std::string, Head> m_heads;
+    /// Answers that hold for a few seconds, because a function whose recording goes on asks at each of its calls: names
+    /// that are not there, and the beginnings of functions' entries. Guarded by m_mutex.
+    struct KnownEntries {
+        std::vector<store::StampedEntry> heads;
+        std::uint64_t limit; ///< ReadLimit::bytes of the heads
+        std::chrono::steady_clock::time_point until;
+    };
+    std::map<std::string, std::chrono::steady_clock::time_point> m_absent;
+    std::map<store::FunctionKey, KnownEntries> m_entries;
     std::set<std::string> m_refused;          ///< guarded by m_mutex
     std::unique_ptr<class Breaker> m_breaker; ///< ends before the backend that its probe asks
 };
