@@ -116,6 +116,17 @@ TEST_F(Remote, IsNamedByTheEnvironmentOrByEachOption)
     EXPECT_EQ(run(2, "push --remote nonsense").status, 2);
 }
 
+TEST_F(Remote, IsInTheReport)
+{
+    fill();
+    EXPECT_TRUE(run(0, "report --json").json()["remotes"].empty());
+    ASSERT_EQ(run(0, "push --remote " + url()).status, 0);
+    const auto remotes = run(0, "report --json").json()["remotes"];
+    ASSERT_EQ(remotes.size(), 1U);
+    EXPECT_GT(remotes[0]["puts"], 0);
+    EXPECT_GT(remotes[0]["bytes_written"], 0);
+}
+
 TEST_F(Remote, GetsAndGivesOnlyTheModelThatIsAskedFor)
 {
     fill();

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "report/gather.hpp"
 #include "report/page.hpp"
+#include "verbs/statistics.hpp"
 #include "warmgraph/base/output_file.hpp"
 
 namespace warmgraph::tool {
@@ -34,8 +35,11 @@ Result<int> report(const Context& context, const std::optional<std::string>& fil
 {
     const auto store = open_store(context);
     if (!store) return std::unexpected(store.error());
-    const auto document = gather_report(context, store->get());
+    auto document = gather_report(context, store->get());
     if (!document) return std::unexpected(document.error());
+    Json& remotes = (*document)["remotes"] = Json::array();
+    if (*store)
+        for (const RemoteStatistics& of : remote_statistics(**store)) remotes.push_back(to_json(of));
     const bool is_json = context.output == Output::json;
     if (auto free = check_output(context, file.value_or("")); !free) return std::unexpected(free.error());
     if (file || !is_json) {
