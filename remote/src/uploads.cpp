@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <unistd.h>
@@ -75,13 +76,15 @@ struct Uploads::State {
     pid_t process = ::getpid();
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<Item> queue; ///< guarded by mutex, like all below
+    std::deque<Item> queue;    ///< guarded by mutex, like all below
+    std::set<store::Name> own; ///< what this process put, before it is marked: no earlier process left it
     std::size_t failed = 0;
     bool is_sending = false, is_ending = false, wants_left = false;
     std::thread thread;
     std::optional<ExitHook> at_exit;
 
     void note(const store::Name& name) noexcept;
+    void add(Item item);
     void start();
     void run() noexcept;
     void take_left() noexcept;
@@ -92,15 +95,27 @@ struct Uploads::State {
 void Uploads::State::note(const store::Name& name) noexcept
 try {
     if (::getpid() != process) return;
+    {
+        const std::scoped_lock lock{mutex};
+        own.insert(name);
+    }
     for (std::size_t i = 0; i < remotes.size(); ++i) {
         if (auto marked = store.set_mark(remotes[i]->mark(), store::RemoteMark::unsent, to_text(name)); !marked)
             log().debug("{} is not marked as unsent: {}", to_text(name), marked.error().message);
         const std::scoped_lock lock{mutex};
-        queue.push_back({i, name});
+        add({i, name});
         start();
     }
 } catch (const std::exception& error) {
     log().debug("an object is not sent by this process: {}", error.what());
+}
+
+/// An object that waits already is sent as it is then. REQUIRES: mutex is held.
+void Uploads::State::add(Item item)
+{
+    const bool waits =
+        std::ranges::any_of(queue, [&](const Item& one) { return one.remote == item.remote && one.name == item.name; });
+    if (!waits) queue.push_back(std::move(item));
 }
 
 /// Starts the thread at the first use. REQUIRES: mutex is held.
@@ -151,7 +166,8 @@ try {
         std::ranges::stable_partition(
             left, [](const Item& item) { return std::holds_alternative<store::ImageName>(item.name); });
         const std::scoped_lock lock{mutex};
-        for (Item& item : left) queue.push_back(std::move(item));
+        for (Item& item : left)
+            if (!own.contains(item.name)) add(std::move(item));
     }
 } catch (const std::exception& error) {
     log().debug("what earlier processes did not send is not sent now: {}", error.what());
