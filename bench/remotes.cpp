@@ -107,7 +107,13 @@ std::vector<store::Name> names_of(const std::vector<Graph>& graphs)
 
 class Bench {
 public:
-    explicit Bench(std::size_t count) : m_graphs(make_graphs(count)) {}
+    explicit Bench(std::size_t count) : m_graphs(make_graphs(count))
+    {
+        m_fetch.row({"", "sent", "bare reads", "start", "start / bare"});
+        m_lookups.row({"", "all", "added", "failures"});
+        m_left.row({"", "read", "left"});
+        m_start.row({"", "first token", "sooner"});
+    }
 
     void fetch(const std::string& name, const remote::Settings& given)
     {
