@@ -90,6 +90,16 @@ TEST_F(HttpBackend, RefusesAWrongPasswordAndTellsNoSecret)
     EXPECT_THAT(lines.with("canary"), IsEmpty());
 }
 
+TEST_F(HttpBackend, SaysHowFarTheServersClockIsAhead)
+{
+    const Settings settings = m_nginx.settings(m_nginx.ports().open);
+    const auto ahead = take(remote::clock_ahead(settings));
+    ASSERT_TRUE(ahead);
+    EXPECT_LE(std::abs(ahead->count()), 30) << "nginx runs on this machine";
+    m_nginx.stop();
+    EXPECT_TRUE(failed_with(remote::clock_ahead(settings), ErrorCode::io_failed, settings.label));
+}
+
 TEST_F(HttpBackend, NamesAServerThatDoesNotAnswerAndUsesItAgainOnceItDoes)
 {
     Settings settings = m_nginx.settings(m_nginx.ports().open);

@@ -83,6 +83,16 @@ bool put(store::Tier& tier, const store::Name& name, std::string_view text)
 
 class RedisBackend : public StoreTest {};
 
+TEST_F(RedisBackend, SaysHowFarTheServersClockIsAhead)
+{
+    RedisServer server;
+    const auto ahead = take(remote::clock_ahead(server.settings()));
+    ASSERT_TRUE(ahead);
+    EXPECT_LE(std::abs(ahead->count()), 30) << "the server runs on this machine";
+    server.kill();
+    EXPECT_TRUE(failed_with(remote::clock_ahead(server.settings()), ErrorCode::io_failed));
+}
+
 // --- Objects
 
 TEST_F(RedisBackend, ReadsTheHeadersOfAllVariantsAtOnce)

@@ -306,7 +306,7 @@ TEST_F(Remote, IsTriedByDoctorWithAnObjectThatIsRemoved)
     for (const auto& check : result["checks"])
         if (check["works"].get<bool>()) works.insert(check["check"]);
     for (const char* name :
-         {"signatures", "reach", "second request", "list", "write", "read", "range", "create only", "remove"})
+         {"signatures", "reach", "second request", "list", "clock", "write", "read", "range", "create only", "remove"})
         EXPECT_TRUE(works.contains(name)) << name;
     EXPECT_THAT(take(take(store::LocalStore::open(folder(), {.sharing = store::Sharing::group}))->images()), IsEmpty());
 

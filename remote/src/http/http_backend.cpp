@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "clocks.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 
@@ -268,6 +269,20 @@ try {
 } // namespace warmgraph::remote::http
 
 namespace warmgraph::remote {
+
+Result<StoreTime> http_time(const Settings& settings)
+{
+    const auto library = http::CurlLibrary::open();
+    if (!library) return within(fmt::format("remote {}", settings.label), library.error());
+    const auto address = http::address_of(settings);
+    if (!address) return std::unexpected(address.error());
+    http::HttpClient client(**library, *address, settings.connect_timeout, settings.stop);
+    const auto answer = client.exchange({.method = http::Method::head,
+                                         .url = address->base.substr(0, address->root_end),
+                                         .timeout = settings.header_timeout});
+    if (!answer) return within(fmt::format("remote {}", settings.label), answer.error());
+    return time_of_date(answer->head.date);
+}
 
 Result<std::unique_ptr<store::Tier>> http_backend(const Settings& settings)
 {

@@ -30,6 +30,7 @@ struct ResponseHead {
     std::string range{};                   ///< Content-Range
     std::string etag{};                    ///< with its quotes, as If-Match wants it
     std::string location{};                ///< of a redirect
+    std::string date{};                    ///< Date
 };
 
 /// The part of an answer's body that is taken.

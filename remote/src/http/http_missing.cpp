@@ -1,7 +1,10 @@
 // Stands in for the HTTP backend in a build without libcurl's headers.
+#include "clocks.hpp"
 #include "warmgraph/remote/backends.hpp"
 
 namespace warmgraph::remote {
+
+Result<StoreTime> http_time(const Settings& settings) { return std::unexpected(http_backend(settings).error()); }
 
 Result<std::unique_ptr<store::Tier>> http_backend(const Settings& settings)
 {

@@ -106,6 +106,7 @@ bool Transfer::take_field(std::string_view name, std::string_view value)
     ResponseHead& head = m_response.head;
     if (m_received != 0) return true; // a trailer
     if (name == "etag") head.etag = value.substr(0, 256);
+    if (name == "date") head.date = value.substr(0, 64);
     if (name == "location") head.location = value.substr(0, 1024);
     if (name == "content-range") head.range = value.substr(0, 128);
     if (name == "transfer-encoding") m_is_chunked = true; // then a length has no meaning (RFC 9112, section 6.3)

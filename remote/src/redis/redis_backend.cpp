@@ -6,9 +6,11 @@
 // The sets and hashes only help to find objects. A server that evicts objects leaves their names there, because reading
 // removes nothing: a get() of such a name finds nothing. A Redis Cluster is not supported: a put has several keys.
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 
+#include "clocks.hpp"
 #include "redis/client.hpp"
 #include "redis/heads.hpp"
 #include "redis/refusals.hpp"
@@ -370,15 +372,43 @@ try {
 } // namespace
 } // namespace redis
 
+namespace {
+
+/// Null except for rediss.
+Result<std::unique_ptr<redis::TlsContext>> tls_of(const Settings& settings)
+{
+    if (settings.scheme != Scheme::rediss) return nullptr;
+    auto opened = redis::TlsContext::open();
+    if (!opened) return within(fmt::format("remote {}", settings.label), std::move(opened.error()));
+    return opened;
+}
+
+} // namespace
+
 Result<std::unique_ptr<store::Tier>> redis_backend(const Settings& settings)
 {
-    std::unique_ptr<redis::TlsContext> tls;
-    if (settings.scheme == Scheme::rediss) {
-        auto opened = redis::TlsContext::open();
-        if (!opened) return within(fmt::format("remote {}", settings.label), std::move(opened.error()));
-        tls = std::move(*opened);
-    }
-    return std::make_unique<redis::RedisBackend>(settings, std::move(tls));
+    auto tls = tls_of(settings);
+    if (!tls) return std::unexpected(std::move(tls.error()));
+    return std::make_unique<redis::RedisBackend>(settings, std::move(*tls));
+}
+
+Result<StoreTime> redis_time(const Settings& settings)
+{
+    auto tls = tls_of(settings);
+    if (!tls) return std::unexpected(std::move(tls.error()));
+    redis::Client client(settings, std::move(*tls));
+    redis::Request request;
+    request.add({"TIME"});
+    const auto replies =
+        client.call(request, {.bulk_bytes = 32, .total_bytes = 64},
+                    {std::chrono::steady_clock::now() + settings.header_timeout, settings.header_timeout});
+    if (!replies) return within(fmt::format("remote {}", settings.label), replies.error());
+    const auto& time = replies->front();
+    std::int64_t seconds = 0;
+    if (time.items.size() != 2 || time.items.front().bulk.empty()) return std::nullopt;
+    const std::string_view text = as_text(time.items.front().bulk);
+    if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec != std::errc{}) return std::nullopt;
+    return std::chrono::sys_seconds(std::chrono::seconds(seconds));
 }
 
 } // namespace warmgraph::remote

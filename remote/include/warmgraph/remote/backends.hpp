@@ -12,7 +12,9 @@
 // - Messages name settings.label, and no secret.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/remote/settings.hpp"
@@ -27,6 +29,10 @@ namespace warmgraph::remote {
 [[nodiscard]] Result<std::unique_ptr<store::Tier>> redis_backend(const Settings& settings);
 /// A cache folder, e.g. on a file server.
 [[nodiscard]] Result<std::unique_ptr<store::Tier>> file_backend(const Settings& settings);
+
+/// How far the store's clock is ahead of this machine's, to about a second. nullopt: it tells no time. Errors as those of a
+/// backend's calls.
+[[nodiscard]] Result<std::optional<std::chrono::seconds>> clock_ahead(const Settings& settings);
 
 /// The backend of the settings' scheme. Connects to nothing.
 [[nodiscard]] Result<std::unique_ptr<store::Tier>> backend_of(const Settings& settings);

@@ -57,6 +57,7 @@ public:
         try_call(
             "list", false, [&]() -> Result<void> { return void_of(m_tier->list(k_empty_scope)); },
             "`warmgraph pull` and look-ups by function find nothing in this store");
+        try_call("clock", false, [&] { return right_time(); });
         if (m_settings.read_only)
             try_call("read", true, [&] { return missing(whole()); });
         else
@@ -113,6 +114,18 @@ private:
             "set `ttl` in the URL, or let the server remove old objects");
     }
 
+    /// S3 refuses requests whose time is more than 15 minutes off, and ages are compared between machines.
+    Result<void> right_time()
+    {
+        constexpr std::chrono::seconds k_most{60};
+        const auto ahead = remote::clock_ahead(m_settings);
+        if (!ahead) return std::unexpected(ahead.error());
+        if (!*ahead || std::chrono::abs(**ahead) <= k_most)
+            return {}; // a folder has this machine's clock, or tells none
+        return fail(ErrorCode::stale, "its clock is {} s {} this machine's, expected at most {} s",
+                    std::chrono::abs(**ahead).count(), **ahead > k_most ? "ahead of" : "behind", k_most.count());
+    }
+
     Result<void> create_only()
     {
         Bytes others = m_bytes;
@@ -166,6 +179,7 @@ private:
             return "correct user, password or token; a store that is only read has `read-only` in its URL";
         case ErrorCode::no_space: return "make room in the store, or set `ttl` in the URL";
         case ErrorCode::unsupported: return "install the library, or use another kind of remote (docs/install.md)";
+        case ErrorCode::stale: return "set both clocks, e.g. by NTP: S3 refuses a difference of 15 minutes";
         case ErrorCode::not_found: return "correct the path in the URL";
         case ErrorCode::corrupt: return "see whether the URL names this kind of store, and a proxy changes answers";
         default: break;
