@@ -1,5 +1,6 @@
 #include "warmgraph/remote/lasting_counts.hpp"
 
+#include <algorithm>
 #include <exception>
 
 #include <unistd.h>
@@ -17,12 +18,15 @@ store::FunctionUsage between(const Counts& before, const Counts& now)
 {
     store::FunctionUsage usage;
     const std::string word = word_of(now.label);
-    const auto add = [&](EventKind kind, std::uint64_t count, std::uint64_t bytes = 0) {
-        if (count != 0 || bytes != 0) usage.events.add(kind, word, {count, bytes});
+    const auto add = [&](EventKind kind, std::uint64_t count, std::uint64_t bytes = 0, double ms = 0) {
+        const auto us = static_cast<std::uint64_t>(std::max(ms, 0.0) * 1000);
+        if (count != 0 || bytes != 0 || us != 0) usage.events.add(kind, word, {count, bytes, us});
     };
-    add(EventKind::hit, now.hits - before.hits, now.bytes_read - before.bytes_read);
-    add(EventKind::miss, now.misses - before.misses);
-    add(EventKind::recorded, now.puts - before.puts, now.bytes_written - before.bytes_written);
+    add(EventKind::hit, now.hits - before.hits, now.bytes_read - before.bytes_read, now.read_ms - before.read_ms);
+    // What is left becomes less when the rest of an object is fetched after all.
+    add(EventKind::miss, now.misses - before.misses, now.bytes_left - std::min(now.bytes_left, before.bytes_left));
+    add(EventKind::recorded, now.puts - before.puts, now.bytes_written - before.bytes_written,
+        now.write_ms - before.write_ms);
     for (const auto& [code, count] : now.errors) {
         const auto was = before.errors.find(code);
         const bool is_damage = code == to_string(ErrorCode::corrupt) || code == to_string(ErrorCode::stale);
@@ -84,9 +88,9 @@ std::map<std::string, RemoteTotal> totals(const store::LocalStore& store)
     for (const auto& [what, tally] : usage.events.all()) {
         RemoteTotal& of = totals[what.second];
         switch (what.first) {
-        case EventKind::hit: of.hits = tally.count, of.bytes_read = tally.bytes; break;
-        case EventKind::miss: of.misses = tally.count; break;
-        case EventKind::recorded: of.puts = tally.count, of.bytes_written = tally.bytes; break;
+        case EventKind::hit: of.hits = tally.count, of.bytes_read = tally.bytes, of.read_us = tally.us; break;
+        case EventKind::miss: of.misses = tally.count, of.bytes_left = tally.bytes; break;
+        case EventKind::recorded: of.puts = tally.count, of.bytes_written = tally.bytes, of.write_us = tally.us; break;
         case EventKind::damaged: of.damaged = tally.count; break;
         case EventKind::untrusted: of.untrusted = tally.count; break;
         case EventKind::refused: of.errors = tally.count; break;

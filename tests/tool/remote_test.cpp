@@ -264,6 +264,8 @@ TEST_F(Remote, IsCountedOverAllProcesses)
     ASSERT_EQ(fetched.size(), 1U);
     EXPECT_GT(fetched[0]["hits"], 5);
     EXPECT_GT(fetched[0]["bytes_read"], 0);
+    EXPECT_GT(fetched[0]["read_ms"], 0);
+    EXPECT_EQ(fetched[0]["write_ms"], 0);
     EXPECT_THAT(run(0, there() + "stats").out, AllOf(HasSubstr("untrusted"), HasSubstr(word)));
     EXPECT_THAT(run(0, "stats --prometheus").out,
                 HasSubstr("warmgraph_remote_puts_total{remote=\"" + word + "\"} 7\n"));

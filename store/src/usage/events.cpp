@@ -50,6 +50,7 @@ void Events::add(EventKind kind, std::string_view reason, const Tally& tally)
     Tally& into = m_tallies[{kind, std::move(word)}];
     add_up(into.count, tally.count);
     add_up(into.bytes, tally.bytes);
+    add_up(into.us, tally.us);
 }
 
 void Events::merge(const Events& more)

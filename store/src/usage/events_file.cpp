@@ -21,7 +21,8 @@ bool is_event(const Json& item)
         return member != item.end() && ((*member).*is)();
     };
     return item.is_object() && has("kind", &Json::is_string) && has("reason", &Json::is_string) &&
-           has("count", &Json::is_number_unsigned) && has("bytes", &Json::is_number_unsigned);
+           has("count", &Json::is_number_unsigned) && has("bytes", &Json::is_number_unsigned) &&
+           (!item.contains("us") || has("us", &Json::is_number_unsigned));
 }
 
 } // namespace
@@ -29,9 +30,11 @@ bool is_event(const Json& item)
 Json to_events_json(const Events& events)
 {
     Json list = Json::array();
-    for (const auto& [what, tally] : events.all())
+    for (const auto& [what, tally] : events.all()) {
         list.push_back(
             {{"kind", to_string(what.first)}, {"reason", what.second}, {"count", tally.count}, {"bytes", tally.bytes}});
+        if (tally.us != 0) list.back()["us"] = tally.us;
+    }
     return list;
 }
 
@@ -44,7 +47,8 @@ std::optional<Events> parse_events(const Json& json)
         const auto kind = std::ranges::find(k_event_kinds, name, [](EventKind each) { return to_string(each); });
         if (kind == k_event_kinds.end()) continue;
         events.add(*kind, item["reason"].get_ref<const std::string&>(),
-                   {item["count"].get<std::uint64_t>(), item["bytes"].get<std::uint64_t>()});
+                   {item["count"].get<std::uint64_t>(), item["bytes"].get<std::uint64_t>(),
+                    item.value("us", std::uint64_t{0})});
     }
     return events;
 }

@@ -110,6 +110,12 @@ std::string remotes_text(const std::vector<RemoteStatistics>& remotes)
            counter("warmgraph_remote_puts_total", "Objects that were sent.", &Total::puts) +
            counter("warmgraph_remote_read_bytes_total", "Bytes that were read.", &Total::bytes_read) +
            counter("warmgraph_remote_written_bytes_total", "Bytes that were sent.", &Total::bytes_written) +
+           counter("warmgraph_remote_left_bytes_total", "Bytes that were not read, because a header sufficed.",
+                   &Total::bytes_left) +
+           family(remotes, "warmgraph_remote_read_seconds_total", "counter", "Time of reading.",
+                  [](const RemoteStatistics& of) { return static_cast<double>(of.total.read_us) / 1e6; }) +
+           family(remotes, "warmgraph_remote_write_seconds_total", "counter", "Time of sending.",
+                  [](const RemoteStatistics& of) { return static_cast<double>(of.total.write_us) / 1e6; }) +
            counter("warmgraph_remote_damaged_total", "Damaged objects that were refused.", &Total::damaged) +
            counter("warmgraph_remote_untrusted_total", "Objects without an accepted signature.", &Total::untrusted) +
            counter("warmgraph_remote_errors_total", "Calls that failed.", &Total::errors);

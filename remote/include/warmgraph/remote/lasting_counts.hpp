@@ -46,6 +46,8 @@ private:
 /// The counters of one remote over all processes.
 struct RemoteTotal {
     std::uint64_t hits = 0, misses = 0, puts = 0, bytes_read = 0, bytes_written = 0;
+    std::uint64_t bytes_left = 0;             ///< not fetched, because an object's header sufficed
+    std::uint64_t read_us = 0, write_us = 0;  ///< microseconds
     std::uint64_t damaged = 0, untrusted = 0; ///< objects that were refused
     std::uint64_t errors = 0;                 ///< calls that failed for another reason
 };

@@ -22,6 +22,7 @@ enum class EventKind : std::uint8_t {
 
 struct Tally {
     std::uint64_t count = 0, bytes = 0;
+    std::uint64_t us = 0; ///< microseconds that they took; counted for remotes alone
     bool operator==(const Tally&) const = default;
 };
 

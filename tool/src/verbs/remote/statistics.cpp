@@ -38,6 +38,9 @@ Json to_json(const RemoteStatistics& of)
             {"puts", total.puts},
             {"bytes_read", total.bytes_read},
             {"bytes_written", total.bytes_written},
+            {"bytes_left", total.bytes_left},
+            {"read_ms", static_cast<double>(total.read_us) / 1000},
+            {"write_ms", static_cast<double>(total.write_us) / 1000},
             {"damaged", total.damaged},
             {"untrusted", total.untrusted},
             {"errors", total.errors},
@@ -52,15 +55,20 @@ std::string remotes_text(const Context& context, const std::vector<RemoteStatist
                  {"hits", right},
                  {"misses", right},
                  {"read", right},
+                 {"left", right},
+                 {"time", right},
                  {"sent", right},
                  {"size", right},
+                 {"time", right},
                  {"damaged", right},
                  {"untrusted", right},
                  {"failed", right},
                  {"unsent", right}});
     for (const auto& [word, total, unsent, refused] : remotes)
         table.add({word, count_text(total.hits), count_text(total.misses), size_text(total.bytes_read),
-                   count_text(total.puts), size_text(total.bytes_written), count_text(total.damaged),
+                   size_text(total.bytes_left), time_text(static_cast<double>(total.read_us) / 1000),
+                   count_text(total.puts), size_text(total.bytes_written),
+                   time_text(static_cast<double>(total.write_us) / 1000), count_text(total.damaged),
                    count_text(total.untrusted), count_text(total.errors), unsent ? count_text(*unsent) : "-"});
     return remotes.empty() ? "" : "\n" + table.text(context.style);
 }
