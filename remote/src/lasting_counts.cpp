@@ -23,7 +23,7 @@ store::FunctionUsage between(const Counts& before, const Counts& now)
         if (count != 0 || bytes != 0 || us != 0) usage.events.add(kind, word, {count, bytes, us});
     };
     add(EventKind::hit, now.hits - before.hits, now.bytes_read - before.bytes_read, now.read_ms - before.read_ms);
-    // What is left becomes less when the rest of an object is fetched after all.
+    // The bytes that were left become fewer when the rest of an object is fetched after all.
     add(EventKind::miss, now.misses - before.misses, now.bytes_left - std::min(now.bytes_left, before.bytes_left));
     add(EventKind::recorded, now.puts - before.puts, now.bytes_written - before.bytes_written,
         now.write_ms - before.write_ms);
