@@ -7,7 +7,7 @@ namespace {
 
 /// Passes all calls to the folder's tier. It opens the folder at its first call, so that a file server that hangs
 /// stops no start.
-class FileBackend final : public store::Tier {
+class FileBackend final : public Backend {
 public:
     explicit FileBackend(std::unique_ptr<store::LocalStore> folder) : m_folder(std::move(folder)) {}
 

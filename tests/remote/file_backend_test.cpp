@@ -18,5 +18,15 @@ constexpr TierMaker k_file{"file", make};
 INSTANTIATE_TEST_SUITE_P(File, TierConformance, testing::Values(k_file),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+TEST(FileBackend, KeepsWhatAReaderRefuses)
+{
+    const TempDir folder;
+    const auto tier = make(folder.path());
+    const store::Name name = store::ImageName{sha256(as_bytes("a"))};
+    ASSERT_TRUE(succeeded(tier->put(name, as_bytes("a"))));
+    tier->refuse(name, {}, {ErrorCode::corrupt, "a test says so"});
+    EXPECT_TRUE(take(tier->get(name, {10}))) << "others use it";
+}
+
 } // namespace
 } // namespace warmgraph::test::file_backend_test

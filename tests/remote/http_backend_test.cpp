@@ -238,28 +238,6 @@ TEST_F(HttpBackend, SendsNoBytesOfAnImageThatIsThere)
     EXPECT_THAT(m_nginx.requests(), ElementsAre(HasSubstr("HEAD ")));
 }
 
-TEST_F(HttpBackend, ReplacesARefusedObjectAlsoIfItMayOnlyMake)
-{
-    const auto tier = backend(m_nginx.settings(m_nginx.ports().open)),
-               other = backend(m_nginx.settings(m_nginx.ports().open));
-    take(tier->put(image("a"), as_bytes("damaged")));
-    tier->refuse(image("a"), take(tier->get(image("a"), {100}))->stamp, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_EQ(text_of(*tier, image("a")), "none");
-    EXPECT_EQ(text_of(*other, image("a")), "damaged") << "reading removes nothing";
-    take(tier->put(image("a"), as_bytes("right"), PutMode::create_only));
-    EXPECT_EQ(text_of(*other, image("a")), "right");
-}
-
-TEST_F(HttpBackend, WritesNothingIfItIsReadOnly)
-{
-    Settings settings = m_nginx.settings(m_nginx.ports().open);
-    settings.read_only = true;
-    const auto tier = backend(settings);
-    EXPECT_TRUE(failed_with(tier->put(image("a"), as_bytes("a")), ErrorCode::permission_denied, "read-only"));
-    EXPECT_TRUE(failed_with(tier->remove(image("a")), ErrorCode::permission_denied, "read-only"));
-    EXPECT_THAT(m_nginx.requests(), IsEmpty());
-}
-
 TEST_F(HttpBackend, NamesALimitOfTheServer)
 {
     const auto tier = backend(m_nginx.settings(m_nginx.ports().open));

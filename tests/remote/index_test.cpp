@@ -16,7 +16,7 @@ IndexItem item(const std::string& name, std::size_t head = 0)
 {
     return {name, 100'000, 7, Bytes(head, std::byte{0x5a})};
 }
-Index sample() { return {item("a", 3), item("model/rank0/decode"), item("c.best_config", remote::http::k_most_head)}; }
+Index sample() { return {item("a", 3), item("model/rank0/decode"), item("c.best_config", remote::k_most_head)}; }
 
 TEST(RemoteIndex, ComesBackFromItsBytes)
 {
@@ -40,7 +40,7 @@ TEST(RemoteIndex, HasTheLatestItemOfEachNameAndTheLatestNames)
 TEST(RemoteIndex, LeavesOutTheHeadsOfTheOldestItemsWhereAllAreTooLong)
 {
     Index index;
-    for (std::size_t i = 0; i < 2100; ++i) add(index, item(std::to_string(i), remote::http::k_most_head));
+    for (std::size_t i = 0; i < 2100; ++i) add(index, item(std::to_string(i), remote::k_most_head));
     const Bytes bytes = encode(index);
     EXPECT_LE(bytes.size(), remote::http::k_most_index_bytes);
     const Index back = take(decode_index(bytes));

@@ -138,21 +138,6 @@ TEST_F(RedisBackend, AnEntryWithoutAHeaderHasAHeadToo)
     const auto found = take(tier->get_entries(k_decode, {32 * 1024, false}));
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(as_text(*found[0].found->bytes), text) << "the head does not suffice";
-    tier->refuse(entry("a"), found[0].found->stamp, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_TRUE(take(tier->get_entries(k_decode, {100, false})).empty());
-}
-
-TEST_F(RedisBackend, ARefusalIsOfOneObjectAndOfThisProcess)
-{
-    const RedisServer server;
-    const auto tier = tier_of(server.settings()), other = tier_of(server.settings());
-    ASSERT_TRUE(put(*tier, image("a"), "damaged"));
-    tier->refuse(image("a"), (*tier->get(image("a"), {100}))->stamp, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_EQ(content_of(*tier, image("a")), "none");
-    EXPECT_EQ(content_of(*other, image("a")), "damaged") << "nothing is removed from the server";
-    ASSERT_TRUE(succeeded(tier->put(image("a"), as_bytes("right"), store::PutMode::create_only)));
-    EXPECT_EQ(content_of(*other, image("a")), "right") << "a refused object does not stay";
-    EXPECT_EQ(content_of(*tier, image("a")), "right");
 }
 
 TEST_F(RedisBackend, ACreatedEntryHasItsOwnHead)
@@ -179,8 +164,6 @@ TEST_F(RedisBackend, AValueOfAnotherTypeIsCorrupt)
         ASSERT_TRUE(found);
         EXPECT_TRUE(failed_with(found->bytes, ErrorCode::corrupt, "WRONGTYPE"));
     }
-    tier->refuse(image("a"), {}, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_EQ(content_of(*tier, image("a")), "none");
     ASSERT_TRUE(put(*tier, image("a"), "text")) << "SET replaces any type";
     EXPECT_EQ(content_of(*tier, image("a")), "text");
 }

@@ -31,10 +31,6 @@ public:
     {
         return m_tier->get_entries(function, extent);
     }
-    void refuse(const store::Name& name, const store::Stamp& stamp, const Error& reason) noexcept override
-    {
-        m_tier->refuse(name, stamp, reason);
-    }
 
 private:
     std::unique_ptr<Server> m_server;

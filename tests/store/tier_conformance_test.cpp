@@ -100,17 +100,6 @@ TEST_P(TierConformance, NotesAUse)
     EXPECT_EQ(text_of(image("a")), "a");
 }
 
-TEST_P(TierConformance, GivesRefusedBytesNoMore)
-{
-    const Name name = entry(k_decode, "a");
-    put(name, "damaged");
-    m_tier->refuse(name, (*m_tier->get(name, {100}))->stamp, {ErrorCode::corrupt, "a test says so"});
-    EXPECT_EQ(text_of(name), "none");
-    EXPECT_TRUE(m_tier->list({}).value().empty());
-    put(name, "better");
-    EXPECT_EQ(text_of(name), "better");
-}
-
 TEST_P(TierConformance, ShowsOneObjectOrTheOtherWhileItIsReplaced)
 {
     const Name name = entry(k_decode, "a");
@@ -140,21 +129,6 @@ TEST_P(TierConformance, CarriesTheTypedStore)
     EXPECT_EQ(store.variants(k_decode).value().size(), 1U);
     ASSERT_TRUE(succeeded(store.remove(one.header.key)));
     EXPECT_FALSE(store.entry(one.header.key).value());
-}
-
-TEST_P(TierConformance, GivesDamageToTheTypedStoreWhichRefusesIt)
-{
-    store::Store store(*m_tier);
-    const Entry one = make_entry(k_decode);
-    ASSERT_TRUE(succeeded(store.publish(one)));
-    Bytes bytes = *(*m_tier->get(one.header.key, {1 << 20}))->bytes;
-    bytes[200] ^= std::byte{1};
-    ASSERT_TRUE(succeeded(m_tier->put(one.header.key, bytes)));
-    EXPECT_TRUE(failed_with(store.entry(one.header.key), ErrorCode::corrupt, to_hex(one.header.key.guards_digest)));
-    EXPECT_FALSE(store.entry(one.header.key).value()) << "it is gone";
-    ASSERT_TRUE(succeeded(m_tier->put(image("right"), as_bytes("wrong"))));
-    EXPECT_FALSE(store.image(sha256(as_bytes("right"))).value());
-    EXPECT_EQ(text_of(image("right")), "none");
 }
 
 } // namespace

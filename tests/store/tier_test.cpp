@@ -1,5 +1,6 @@
 // Tests tiers: names as text, and the tiers of this folder.
 #include "tier_conformance.hpp"
+#include "warmgraph/store/store.hpp"
 
 namespace warmgraph::test::tier_test {
 namespace {
@@ -35,7 +36,38 @@ TEST(TierNames, ThatTheLibraryDoesNotMakeAreNone)
         EXPECT_FALSE(store::name_from_text(text)) << text;
 }
 
+/// Tiers that remember what they refused. A remote's backend does not: RemoteTier does it for all.
+class TierRefusals : public TierConformance {};
+
+TEST_P(TierRefusals, GivesRefusedBytesNoMore)
+{
+    const Name name = entry(k_decode, "a");
+    put(name, "damaged");
+    m_tier->refuse(name, (*m_tier->get(name, {100}))->stamp, {ErrorCode::corrupt, "a test says so"});
+    EXPECT_EQ(text_of(name), "none");
+    EXPECT_TRUE(m_tier->list({}).value().empty());
+    put(name, "better");
+    EXPECT_EQ(text_of(name), "better");
+}
+
+TEST_P(TierRefusals, GivesDamageToTheTypedStoreWhichRefusesIt)
+{
+    store::Store store(*m_tier);
+    const Entry one = make_entry(k_decode);
+    ASSERT_TRUE(succeeded(store.publish(one)));
+    Bytes bytes = *(*m_tier->get(one.header.key, {1 << 20}))->bytes;
+    bytes[200] ^= std::byte{1};
+    ASSERT_TRUE(succeeded(m_tier->put(one.header.key, bytes)));
+    EXPECT_TRUE(failed_with(store.entry(one.header.key), ErrorCode::corrupt, to_hex(one.header.key.guards_digest)));
+    EXPECT_FALSE(store.entry(one.header.key).value()) << "it is gone";
+    ASSERT_TRUE(succeeded(m_tier->put(image("right"), as_bytes("wrong"))));
+    EXPECT_FALSE(store.image(sha256(as_bytes("right"))).value());
+    EXPECT_EQ(text_of(image("right")), "none");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TierConformance, testing::ValuesIn(k_tiers),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, TierRefusals, testing::ValuesIn(k_tiers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 } // namespace

@@ -8,13 +8,14 @@
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/remote/backends.hpp"
 
 namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_shown_of_reason = 256;
 
-class UserBackend final : public store::Tier {
+class UserBackend final : public remote::Backend {
 public:
     UserBackend(std::shared_ptr<warmgraph::Tier> tier, std::string label)
         : m_tier(std::move(tier)), m_label(std::move(label))

@@ -98,22 +98,12 @@ std::unexpected<Error> HttpBackend::failed(std::string_view doing, std::string_v
     return within(fmt::format("remote {}: {} {}", m_settings.label, doing, text), std::move(error));
 }
 
-bool HttpBackend::is_refused(const std::string& text, const Stamp& stamp)
-{
-    OfProcess& self = own();
-    const std::scoped_lock guard(self.mutex);
-    const auto refused = self.refused.find(text);
-    if (refused == self.refused.end() || refused->second.size != stamp.size) return false;
-    const std::uint64_t version = refused->second.version;
-    return version == stamp.version || version == 0 || stamp.version == 0;
-}
-
 Result<std::optional<StampedBytes>> HttpBackend::get(const Name& name, ReadLimit extent)
 {
     const std::string text = to_text(name);
     auto found = own().objects.get(text, extent, Deadline{extent.within});
     if (!found) return failed("get", text, std::move(found.error()));
-    if (!*found || is_refused(text, (*found)->object.stamp)) return std::nullopt;
+    if (!*found) return std::nullopt;
     return std::move((*found)->object);
 }
 
@@ -121,14 +111,7 @@ Result<void> HttpBackend::put(const Name& name, ByteView bytes, store::PutMode m
 {
     OfProcess& self = own();
     const std::string text = to_text(name);
-    if (m_settings.read_only)
-        return fail(ErrorCode::permission_denied, "remote {} is read-only: remove its attribute read-only",
-                    m_settings.label);
-    bool may_replace = mode == store::PutMode::replace;
-    {
-        const std::scoped_lock guard(self.mutex);
-        may_replace = may_replace || self.refused.contains(text);
-    }
+    const bool may_replace = mode == store::PutMode::replace;
     if (!may_replace) {
         // Before the bytes are sent; and servers such as nginx know no conditions.
         const auto found = self.objects.stat(text, Deadline{});
@@ -138,10 +121,6 @@ Result<void> HttpBackend::put(const Name& name, ByteView bytes, store::PutMode m
     const auto put = self.objects.put(text, bytes, may_replace ? "" : "If-None-Match: *");
     if (!put) return failed("put", text, put.error());
     if (put->is_refused) return {}; // it is there
-    {
-        const std::scoped_lock guard(self.mutex);
-        self.refused.erase(text);
-    }
     add_to_index(name, bytes, put->etag);
     return {};
 }
@@ -193,9 +172,6 @@ Result<void> HttpBackend::remove(const Name& name)
 {
     OfProcess& self = own();
     const std::string text = to_text(name), prefix = prefix_of(scope_of(name));
-    if (m_settings.read_only)
-        return fail(ErrorCode::permission_denied, "remote {} is read-only: remove its attribute read-only",
-                    m_settings.label);
     if (auto removed = self.objects.remove(text); !removed) return failed("remove", text, std::move(removed.error()));
     const auto noted = self.indexes.change(
         prefix, [&](Index& index) { return http::remove(index, std::string_view(text).substr(prefix.size())); });
@@ -215,8 +191,7 @@ Result<void> HttpBackend::list_into(std::vector<Name>& names, const store::Scope
             continue;
         }
         const std::string text = prefix + item.name;
-        const auto name = store::name_from_text(text);
-        if (name && !is_refused(text, {.size = item.size, .version = item.version})) names.push_back(*name);
+        if (const auto name = store::name_from_text(text)) names.push_back(*name);
     }
     return {};
 }
@@ -240,7 +215,7 @@ Result<std::vector<StampedEntry>> HttpBackend::get_entries(const FunctionKey& fu
         const std::string text = prefix + item.name;
         const auto name = store::name_from_text(text);
         const auto* const key = name ? std::get_if<store::EntryKey>(&*name) : nullptr;
-        if (key == nullptr || is_refused(text, {.size = item.size, .version = item.version})) continue;
+        if (key == nullptr) continue;
         if (auto known = from_index(item, extent)) {
             entries.push_back({*key, std::move(*known)});
             continue;
@@ -248,22 +223,11 @@ Result<std::vector<StampedEntry>> HttpBackend::get_entries(const FunctionKey& fu
         auto found = own().objects.get(text, extent, deadline);
         if (!found)
             entries.push_back({*key, failed("get", text, std::move(found.error()))});
-        else if (*found && !is_refused(text, (*found)->object.stamp))
+        else if (*found)
             entries.push_back({*key, std::move((*found)->object)});
     }
     std::ranges::sort(entries, {}, &StampedEntry::key);
     return entries;
-}
-
-void HttpBackend::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept
-try {
-    const std::string text = to_text(name);
-    log().debug("remote {}: {} is not used again: {}", m_settings.label, text, reason.message);
-    OfProcess& self = own();
-    const std::scoped_lock guard(self.mutex);
-    self.refused.insert_or_assign(text, stamp);
-} catch (const std::exception& error) {
-    log().debug("cannot remember a refused object: {}", error.what());
 }
 
 } // namespace warmgraph::remote::http

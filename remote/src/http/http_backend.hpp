@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -11,12 +10,13 @@
 
 #include "folder_index.hpp"
 #include "objects.hpp"
+#include "warmgraph/remote/backends.hpp"
 #include "warmgraph/remote/settings.hpp"
 
 namespace warmgraph::remote::http {
 
 /// Thread-safe. After a fork, the child has connections of its own. Stamps have the size and, from the ETag, the version.
-class HttpBackend final : public store::Tier {
+class HttpBackend final : public Backend {
 public:
     HttpBackend(const CurlLibrary& library, Address address, const Settings& settings);
     HttpBackend(const HttpBackend&) = delete;
@@ -34,8 +34,6 @@ public:
     /// least its header. Names that are gone may be among them.
     Result<std::vector<store::StampedEntry>> get_entries(const store::FunctionKey& function,
                                                          store::ReadLimit extent) override;
-    /// Only this process remembers it: the object may be intact for another one.
-    void refuse(const store::Name& name, const store::Stamp& stamp, const Error& reason) noexcept override;
 
 private:
     /// The parts that belong to one process. A lock or a connection of the parent must not be used by a child.
@@ -45,12 +43,10 @@ private:
         HttpClient client;
         Objects objects;
         FolderIndexes indexes;
-        std::mutex mutex; // guards the rest
-        std::map<std::string, store::Stamp> refused;
+        std::mutex mutex;                       // guards the rest
         std::set<std::string> listed_functions; ///< those that this process found or put in the index of functions
     };
     [[nodiscard]] OfProcess& own();
-    [[nodiscard]] bool is_refused(const std::string& text, const store::Stamp& stamp);
     void add_to_index(const store::Name& name, ByteView bytes, const std::string& etag);
     void add_function(const store::FunctionKey& function);
     [[nodiscard]] Result<void> list_into(std::vector<store::Name>& names, const store::Scope& scope);

@@ -12,7 +12,6 @@ namespace {
 constexpr std::string_view k_magic{"WGINDEX\1", 8};
 constexpr std::size_t k_item_bytes = sizeof(std::uint16_t) + 2 * sizeof(std::uint64_t) + sizeof(std::uint32_t);
 /// The head of an entry whose header cannot be found.
-constexpr std::size_t k_plain_head = 4096;
 
 bool is_name(std::string_view text)
 {
@@ -129,19 +128,6 @@ Result<Index> decode_index(ByteView bytes)
     if (!reader.rest.empty())
         return fail(ErrorCode::corrupt, "index has {} bytes after its last item", reader.rest.size());
     return index;
-}
-
-ByteView head_of_entry(ByteView entry)
-{
-    const auto extent = cachefmt::header_extent(entry);
-    const bool fits = extent && *extent <= k_most_head && *extent <= entry.size();
-    return entry.first(std::min(entry.size(), fits ? static_cast<std::size_t>(*extent) : k_plain_head));
-}
-
-bool has_header(ByteView head)
-{
-    const auto extent = cachefmt::header_extent(head);
-    return extent && *extent <= head.size();
 }
 
 } // namespace warmgraph::remote::http

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "entry_head.hpp"
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
 
@@ -28,7 +29,6 @@ struct IndexItem {
 
 inline constexpr std::size_t k_most_items = 4096;
 inline constexpr std::size_t k_most_index_bytes = 64ULL << 20;
-inline constexpr std::size_t k_most_head = 32ULL << 10;
 inline constexpr std::size_t k_most_name = 512;
 
 /// Each name only once.
@@ -43,11 +43,5 @@ bool remove(Index& index, std::string_view name);
 [[nodiscard]] Bytes encode(const Index& index);
 /// `corrupt`: not the format above, or over its limits. Allocates no more than the bytes given. The bytes may be hostile.
 [[nodiscard]] Result<Index> decode_index(ByteView bytes);
-
-/// The beginning of an entry that its function's index holds: its header where it has one of at most k_most_head bytes, else
-/// at most the first 4 KiB.
-[[nodiscard]] ByteView head_of_entry(ByteView entry);
-/// True if these first bytes of an entry have its whole header.
-[[nodiscard]] bool has_header(ByteView head);
 
 } // namespace warmgraph::remote::http

@@ -13,7 +13,6 @@
 #include "clocks.hpp"
 #include "redis/client.hpp"
 #include "redis/heads.hpp"
-#include "redis/refusals.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/remote/backends.hpp"
 
@@ -45,7 +44,7 @@ std::unexpected<Error> no_answer(const Settings& settings, std::string_view to)
 
 bool is(const Reply& reply, Reply::Kind kind) noexcept { return reply.kind == kind; }
 
-class RedisBackend final : public store::Tier {
+class RedisBackend final : public Backend {
 public:
     RedisBackend(const Settings& settings, std::unique_ptr<TlsContext> tls)
         : m_settings(settings), m_client(settings, std::move(tls))
@@ -59,7 +58,6 @@ public:
     Result<void> remove(const Name& name) override;
     Result<std::vector<Name>> list(const Scope& scope) override;
     Result<std::vector<StampedEntry>> get_entries(const FunctionKey& function, ReadLimit extent) override;
-    void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept override;
 
 private:
     [[nodiscard]] std::string key(std::string_view rest) const { return m_settings.name_space + std::string(rest); }
@@ -79,8 +77,7 @@ private:
 
     void add_expiry(Request& request, const std::string& of) const;
     [[nodiscard]] Request request_to_put(const Name& name, ByteView bytes, bool only_new) const;
-    [[nodiscard]] Result<std::optional<StampedBytes>> judge(const Name& name, const ReadLimit& extent,
-                                                            std::vector<Reply> results) const;
+    [[nodiscard]] Result<std::optional<StampedBytes>> judge(const ReadLimit& extent, std::vector<Reply> results) const;
     [[nodiscard]] Result<std::optional<StampedEntry>> entry_of_head(const EntryKey& entry, ByteView field,
                                                                     const ReadLimit& extent);
     [[nodiscard]] Result<std::set<std::string>> members(const std::string& set, const CallTimes& times);
@@ -89,7 +86,6 @@ private:
 
     Settings m_settings;
     Client m_client;
-    Refusals m_refusals;
 };
 
 CallTimes RedisBackend::times(std::uint64_t bytes, milliseconds within) const
@@ -128,24 +124,19 @@ Result<std::optional<StampedBytes>> RedisBackend::get(const Name& name, ReadLimi
     request.add({"EXISTS", object});
     auto results = transact(request, {extent.bytes, extent.bytes}, times(extent.bytes, extent.within));
     if (!results) return std::unexpected(results.error());
-    return judge(name, extent, std::move(*results));
+    return judge(extent, std::move(*results));
 }
 
-Result<std::optional<StampedBytes>> RedisBackend::judge(const Name& name, const ReadLimit& extent,
-                                                        std::vector<Reply> results) const
+Result<std::optional<StampedBytes>> RedisBackend::judge(const ReadLimit& extent, std::vector<Reply> results) const
 {
-    const std::string text = store::to_text(name);
     const Reply &length = *(results.end() - 2), &exists = results.back();
     if (!is(exists, Reply::Kind::integer)) return no_answer(m_settings, "EXISTS");
     if (exists.number == 0) return std::nullopt;
     for (const Reply& result : results)
-        if (is(result, Reply::Kind::error)) { // WRONGTYPE
-            if (m_refusals.contains(text, 0)) return std::nullopt;
+        if (is(result, Reply::Kind::error)) // WRONGTYPE
             return StampedBytes{{}, std::unexpected(Error{ErrorCode::corrupt, error_of(result.line).message})};
-        }
     if (!is(length, Reply::Kind::integer) || length.number < 0) return no_answer(m_settings, "STRLEN");
     const auto size = static_cast<std::uint64_t>(length.number);
-    if (m_refusals.contains(text, size)) return std::nullopt;
     StampedBytes found{{.size = size}, Bytes{}};
     if (extent.whole && size > extent.bytes) {
         found.bytes = fail(ErrorCode::corrupt, "object has {} bytes, at most {} are read", size, extent.bytes);
@@ -164,7 +155,7 @@ Result<std::vector<StampedEntry>> RedisBackend::get_entries(const FunctionKey& f
 {
     Request request;
     request.add({"HGETALL", heads_key(function)});
-    auto replies = m_client.call(request, {sizeof(std::uint64_t) + k_head_bytes, k_heads_bytes, 2 * k_head_fields},
+    auto replies = m_client.call(request, {sizeof(std::uint64_t) + k_most_head, k_heads_bytes, 2 * k_head_fields},
                                  times(k_heads_bytes, extent.within));
     if (!replies) return std::unexpected(replies.error());
     std::vector<Reply>& items = replies->front().items;
@@ -180,7 +171,7 @@ Result<std::vector<StampedEntry>> RedisBackend::get_entries(const FunctionKey& f
         auto found = entry_of_head(*entry, items[i + 1].bulk, extent);
         if (!found)
             entries.push_back({*entry, std::unexpected(found.error())});
-        else if (*found) // else it is refused, or was evicted
+        else if (*found) // else it was evicted
             entries.push_back(std::move(**found));
         items[i + 1].bulk = {}; // so that the heads are in memory once
     }
@@ -199,7 +190,6 @@ Result<std::optional<StampedEntry>> RedisBackend::entry_of_head(const EntryKey& 
         if (!*found) return std::nullopt;
         return StampedEntry{entry, std::move(**found)};
     }
-    if (m_refusals.contains(store::to_text(entry), head->size)) return std::nullopt;
     StampedBytes found{{.size = head->size}, Bytes(head->bytes.begin(), head->bytes.end())};
     if (extent.whole && head->size > extent.bytes)
         found.bytes = fail(ErrorCode::corrupt, "object has {} bytes, at most {} are read", head->size, extent.bytes);
@@ -247,8 +237,7 @@ Result<void> RedisBackend::put(const Name& name, ByteView bytes, PutMode mode)
     if (bytes.size() > k_value_bytes)
         return fail(ErrorCode::unsupported, "remote {}: {} has {} bytes, Redis keeps at most {}", m_settings.label,
                     store::to_text(name), bytes.size(), k_value_bytes);
-    // A refused object must not stay.
-    const bool only_new = mode == PutMode::create_only && !m_refusals.contains(store::to_text(name));
+    const bool only_new = mode == PutMode::create_only;
     CallTimes limit = times(bytes.size());
     // The socket's buffer takes the last bytes long before the server has them.
     if (bytes.size() > k_small) limit.silence = m_settings.payload_timeout;
@@ -260,7 +249,6 @@ Result<void> RedisBackend::put(const Name& name, ByteView bytes, PutMode mode)
             return within(fmt::format("remote {}: {}", m_settings.label, store::to_text(name)), error_of(result.line));
     const bool is_new = is(results->front(), Reply::Kind::status);
     if (!is_new && !(only_new && is(results->front(), Reply::Kind::null))) return no_answer(m_settings, "SET");
-    if (!only_new) m_refusals.forget(store::to_text(name));
     const auto* const entry = std::get_if<EntryKey>(&name);
     const bool has_old_head = only_new && is_new && entry != nullptr && (*results)[1].number == 0;
     if (!has_old_head) return {};
@@ -286,7 +274,6 @@ Result<void> RedisBackend::remove(const Name& name)
     if (!results) return std::unexpected(results.error());
     if (is(results->front(), Reply::Kind::error))
         return within(fmt::format("remote {}: {}", m_settings.label, text), error_of(results->front().line));
-    m_refusals.forget(text);
     return {};
 }
 
@@ -316,7 +303,7 @@ Result<std::set<std::string>> RedisBackend::members(const std::string& set, cons
 
 void RedisBackend::keep_if_listed(std::vector<Name>& names, const std::string& text, const Scope& scope) const
 {
-    if (!text.starts_with(store::prefix_of(scope)) || m_refusals.contains(text)) return;
+    if (!text.starts_with(store::prefix_of(scope))) return;
     if (auto name = store::name_from_text(text)) names.push_back(std::move(*name));
 }
 
@@ -358,15 +345,6 @@ Result<std::vector<Name>> RedisBackend::list(const Scope& scope)
     }
     std::ranges::sort(names);
     return names;
-}
-
-void RedisBackend::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept
-try {
-    const std::string text = store::to_text(name);
-    log().warn("remote {}: {} is refused: {}", m_settings.label, text, reason.message);
-    m_refusals.add(text, stamp.size);
-} catch (const std::exception& error) {
-    log().debug("cannot remember a refused object: {}", error.what());
 }
 
 } // namespace

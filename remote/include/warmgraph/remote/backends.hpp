@@ -1,7 +1,8 @@
 // The stores that can be a remote tier. Each is a store::Tier over names as text (store::to_text) with the namespace before
-// them, and does nothing else: RemoteTier (remote_tier.hpp) around it stops asking a dead store, counts, signs, verifies.
+// them, and does nothing else: RemoteTier (remote_tier.hpp) around it stops asking a dead store, counts, signs, verifies,
+// and remembers what it refused.
 //
-// What every backend does, beside what tier.hpp says (tests/remote/backend_conformance.hpp tests it):
+// Every backend passes the tests of every tier (tests/store/tier_conformance_test.cpp), and keeps to more rules:
 // - It connects at its first call and again after a failure, within connect_timeout. It follows no redirect to another host.
 // - It gives up within header_timeout, or payload_timeout where more than 64 KiB are wanted or given, or ReadLimit::within,
 //   whichever ends first.
@@ -21,6 +22,12 @@
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::remote {
+
+class Backend : public store::Tier {
+public:
+    /// Does nothing: reading removes nothing from a store that others use.
+    void refuse(const store::Name&, const store::Stamp&, const Error&) noexcept final {}
+};
 
 /// http, https and s3, through libcurl, which is opened at run time. unsupported: there is no libcurl, or it was left out
 /// of this build; the message says how to get it.

@@ -60,23 +60,22 @@ struct Settings {
     std::uint64_t max_bytes = 0; ///< objects above this size are neither uploaded nor read; 0: the kind's own limit
     std::string region{"us-east-1"}; ///< of S3; us-east-1 where nothing says another
     std::string endpoint{};          ///< of S3: "http://127.0.0.1:9000"; empty: Amazon's
+    bool path_style = false;         ///< of S3: the bucket is in the path, not in the host; always with an endpoint
+    // --- Not of the URL
     /// Set when the process ends: requests that are under way end soon with io_failed. Backends look at it at least every
     /// 50 ms while they wait.
     std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
-    bool path_style = false; ///< of S3: the bucket is in the path, not in the host; always with an endpoint
 };
 
 using EnvironmentReader = std::function<std::optional<std::string>(const char*)>;
 
 /// Parses one URL: `scheme://[user[:password]@]host[:port]/path[?attribute[=value]&...]`, with %XX in user, password
-/// and values. Attributes are the names of the members above with '-': `read-only`, `allow-unsigned`, `connect-timeout`
-/// (ms), `request-timeout` (ms, of headers), `payload-timeout` (ms), `ttl` (s), `namespace`, `max-bytes`, `region`,
-/// `endpoint`, `path-style`, `layout` (names or bazel), and for secrets `user`, `password`, `token`, `credentials-file` (a file of lines
-/// `user=...`, `password=...`, `token=...`, readable by its owner alone). Without any, $WARMGRAPH_REMOTE_USER,
-/// $WARMGRAPH_REMOTE_PASSWORD and $WARMGRAPH_REMOTE_TOKEN are used, and for S3 $AWS_ACCESS_KEY_ID,
-/// $AWS_SECRET_ACCESS_KEY, $AWS_SESSION_TOKEN, $AWS_REGION or $AWS_DEFAULT_REGION, $AWS_ENDPOINT_URL_S3 or
-/// $AWS_ENDPOINT_URL. invalid_argument names the wrong part and never contains a secret; permission_denied: others
-/// may read the credentials file.
+/// and values. docs/remote.md lists the attributes. Secrets come from the URL, from attributes (`user`, `password`,
+/// `token`), or from `credentials-file`, a file of lines `user=...`, `password=...`, `token=...` that its owner alone
+/// can read. If there are none, $WARMGRAPH_REMOTE_USER, $WARMGRAPH_REMOTE_PASSWORD and $WARMGRAPH_REMOTE_TOKEN are used;
+/// for S3 $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN. S3 also reads $AWS_REGION or
+/// $AWS_DEFAULT_REGION, and $AWS_ENDPOINT_URL_S3 or $AWS_ENDPOINT_URL. invalid_argument names the wrong part and never
+/// contains a secret; permission_denied: others may read the credentials file.
 [[nodiscard]] Result<Settings> parse(std::string_view url, const EnvironmentReader& environment);
 /// Parses $WARMGRAPH_REMOTE: URLs separated by commas and spaces. A comma inside a URL is written %2C.
 [[nodiscard]] Result<std::vector<Settings>> parse_list(std::string_view urls, const EnvironmentReader& environment);
