@@ -10,7 +10,8 @@
 namespace warmgraph::remote {
 namespace {
 
-/// Failures of the store itself: no answer, no right to ask, an answer against the protocol. Others say something about one object, and the next one may be right.
+/// Failures of the store itself: no answer, no right to ask, an answer against the protocol. Other failures say something
+/// about one object, and the next object may be right.
 bool is_of_store(const Error& error) noexcept
 {
     return error.code == ErrorCode::io_failed || error.code == ErrorCode::permission_denied ||
@@ -19,6 +20,13 @@ bool is_of_store(const Error& error) noexcept
 
 /// How long an answer holds that says only what is there.
 constexpr std::chrono::seconds k_known_for{10};
+
+/// The most bytes that a whole object may have in the store, with its seal.
+std::uint64_t limit_of(const store::Name& name, const store::ReadLimit& extent)
+{
+    const bool is_sealed = std::holds_alternative<store::ArtifactName>(name);
+    return extent.bytes + (is_sealed ? std::min<std::uint64_t>(k_seal_bytes, ~extent.bytes) : 0);
+}
 
 /// Asks for an object that cannot exist, because the answer takes the shortest way.
 Result<void> probed(store::Tier& backend)
@@ -43,9 +51,11 @@ RemoteTier::RemoteTier(std::unique_ptr<store::Tier> backend, RemoteOptions optio
 
 RemoteTier::~RemoteTier() = default;
 
-/// Asks the backend unless the breaker is open, adds the time, and opens the breaker after a failure of the store.
+/// Asks the backend unless the breaker is open, adds the time, and opens the breaker after a failure of the store. An
+/// answer that is only worth `within`, and takes that long, says nothing about the store.
 template <class Call>
-auto RemoteTier::asked(double Counts::* time, Call call) -> decltype(call(std::declval<store::Tier&>()))
+auto RemoteTier::asked(double Counts::* time, Call call, std::chrono::milliseconds within)
+    -> decltype(call(std::declval<store::Tier&>()))
 {
     if (!m_breaker->may_ask())
         return fail(ErrorCode::io_failed, "remote {} is not asked now: {}", m_options.label, m_breaker->why_open());
@@ -58,7 +68,8 @@ auto RemoteTier::asked(double Counts::* time, Call call) -> decltype(call(std::d
     }
     if (!answer) {
         count_error(answer.error());
-        if (is_of_store(answer.error())) m_breaker->note_failure(answer.error());
+        const bool is_late = within.count() > 0 && took >= Milliseconds(within).count();
+        if (is_of_store(answer.error()) && !is_late) m_breaker->note_failure(answer.error());
     }
     return answer;
 }
@@ -84,12 +95,15 @@ Result<std::optional<store::StampedBytes>> RemoteTier::get(const store::Name& na
     if (is_absent(store::to_text(name))) return std::nullopt;
     if (extent.whole && m_options.max_bytes != 0) extent.bytes = std::min(extent.bytes, m_options.max_bytes);
     store::ReadLimit stored = extent;
-    if (artifact != nullptr && extent.whole) stored.bytes += std::min<std::uint64_t>(k_seal_bytes, ~stored.bytes);
-    auto found = asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get(name, stored); });
-    if (!found) return std::nullopt;
-    if (!*found) note_absent(store::to_text(name));
-    auto object = taken(name, extent, std::move(*found));
-    if (object) keep_head(name, extent, *object);
+    if (extent.whole) stored.bytes = limit_of(name, extent);
+    auto found =
+        asked(&Counts::read_ms, [&](store::Tier& backend) { return backend.get(name, stored); }, extent.within);
+    const bool is_late = !found && extent.within.count() > 0 && m_breaker->why_open().empty();
+    auto object = found ? taken(name, extent, std::move(*found)) : std::nullopt;
+    if (object)
+        keep_head(name, extent, *object);
+    else if (found || is_late) // else the store is not asked anyway
+        note_absent(store::to_text(name));
     return object;
 }
 
@@ -165,6 +179,14 @@ void RemoteTier::keep_head(const store::Name& name, store::ReadLimit extent, con
 std::optional<store::StampedBytes> RemoteTier::taken(const store::Name& name, store::ReadLimit extent,
                                                      std::optional<store::StampedBytes> found)
 {
+    // An object that is larger than what is read is no damaged one: another reader may have a larger limit.
+    const std::uint64_t most = extent.whole               ? limit_of(name, extent)
+                               : m_options.max_bytes != 0 ? m_options.max_bytes
+                                                          : ~0ULL;
+    if (found && found->stamp.size > most) {
+        count_error({ErrorCode::unsupported, {}});
+        found.reset();
+    }
     const auto* const artifact = std::get_if<store::ArtifactName>(&name);
     if (found && found->bytes && artifact != nullptr && extent.whole) {
         const std::uint64_t fetched = found->bytes->size();
@@ -173,7 +195,7 @@ std::optional<store::StampedBytes> RemoteTier::taken(const store::Name& name, st
         m_counts.bytes_read += fetched - (found->bytes ? found->bytes->size() : 0);
         if (found->bytes) found->stamp.size = found->bytes->size();
     }
-    if (found && !found->bytes) { // what was asked for is not there in a form that can be used
+    if (found && !found->bytes) {
         refuse(name, found->stamp, found->bytes.error());
         found.reset();
     }
@@ -249,6 +271,11 @@ Result<void> RemoteTier::remove(const store::Name& name)
     if (m_options.read_only)
         return fail(ErrorCode::permission_denied, "remote {} is read-only: {} is not removed", m_options.label,
                     to_text(name));
+    {
+        const std::scoped_lock lock{m_mutex};
+        m_heads.erase(store::to_text(name));
+        if (const auto* const key = std::get_if<store::EntryKey>(&name)) m_entries.erase(key->function);
+    }
     return asked(&Counts::write_ms, [&](store::Tier& backend) { return backend.remove(name); });
 }
 

@@ -110,9 +110,11 @@ try {
     log().debug("an object is not sent by this process: {}", error.what());
 }
 
-/// An object that waits already is sent as it is then. REQUIRES: mutex is held.
+/// An object that waits already is sent as it is then. Once the thread has ended, a mark is all that is left to do.
+/// REQUIRES: mutex is held.
 void Uploads::State::add(Item item)
 {
+    if (is_ending) return;
     const bool waits =
         std::ranges::any_of(queue, [&](const Item& one) { return one.remote == item.remote && one.name == item.name; });
     if (!waits) queue.push_back(std::move(item));

@@ -1,6 +1,6 @@
 #include "reading.hpp"
 
-#include <chrono>
+#include <algorithm>
 
 #include "warmgraph/store/packing.hpp"
 
@@ -112,10 +112,10 @@ Result<std::optional<StampedBytes>> read_in_parts(Tier& tier, const EntryKey& ke
             found.bytes = std::unexpected((*header)->content.error());
         return std::move(*head);
     }
-    const auto saved = std::chrono::milliseconds(static_cast<std::int64_t>((*header)->content->info.answer_ms));
     const std::uint64_t read = found.bytes->size();
-    const auto rest =
-        tier.get(key, {.bytes = found.stamp.size - read, .whole = false, .offset = read, .within = saved});
+    const auto rest = tier.get(
+        key,
+        {.bytes = found.stamp.size - read, .whole = false, .offset = read, .within = worth_of(*(*header)->content)});
     if (!rest) return std::unexpected(rest.error());
     if (!*rest || !(*rest)->bytes) return std::nullopt;
     // If another object took the name meanwhile, the two parts do not decode.
@@ -124,6 +124,13 @@ Result<std::optional<StampedBytes>> read_in_parts(Tier& tier, const EntryKey& ke
 }
 
 } // namespace
+
+std::chrono::milliseconds worth_of(const EntryHeader& header)
+{
+    constexpr double k_most = 3'600'000; // the number is the entry's, and may be any
+    const double saved = std::clamp(header.info.answer_ms, 0.0, k_most);
+    return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double, std::milli>(saved));
+}
 
 Result<std::optional<JudgedObject<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, LookupBy asked,
                                                       Bytes* raw)

@@ -1,6 +1,7 @@
 // Reads objects by name and judges them.
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "header_memo.hpp"
@@ -11,6 +12,9 @@ namespace warmgraph::store {
 
 /// Asks a tier for an object's stamp and none of its bytes.
 inline constexpr ReadLimit k_stamp_alone{0, false};
+
+/// How long a read of a remote may take for this entry: as long as a hit saves. 0: not known.
+[[nodiscard]] std::chrono::milliseconds worth_of(const EntryHeader& header);
 
 /// The fate of an object that must not be used. refuse: Tier::refuse() is called for it; leave: it stays as it is.
 enum class Fate : std::uint8_t { refuse, leave };

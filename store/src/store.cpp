@@ -254,7 +254,7 @@ Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t si
 void Store::note_worth(const Entry& entry) const
 {
     constexpr std::size_t k_most = 4096;
-    const std::chrono::milliseconds saved(static_cast<std::int64_t>(entry.header.info.answer_ms));
+    const std::chrono::milliseconds saved = worth_of(entry.header);
     const std::scoped_lock lock{m_worth_mutex};
     if (m_worth.size() > k_most) m_worth.clear();
     for (const cachefmt::ImageRef& image : entry.graph.images) m_worth[image.digest] = saved;

@@ -20,7 +20,8 @@ struct SharedObjects {
     std::atomic<std::uint64_t> asked = 0, bytes = 0;
     std::optional<Error> fault; ///< what every call gives
     std::function<void(store::StampedBytes&)> lie;
-    std::vector<std::chrono::milliseconds> limits; ///< ReadLimit::within of each read that had one
+    std::function<void(std::chrono::milliseconds)> late; ///< lets the time pass that a read may take, which then fails
+    std::vector<std::chrono::milliseconds> limits;       ///< ReadLimit::within of each read that had one
 };
 
 class SharedTier final : public store::Tier {
@@ -30,6 +31,10 @@ public:
     {
         ++m_shared->asked;
         if (extent.within.count() != 0) m_shared->limits.push_back(extent.within);
+        if (extent.within.count() != 0 && m_shared->late) {
+            m_shared->late(extent.within);
+            return fail(ErrorCode::io_failed, "no answer within {} ms", extent.within.count());
+        }
         if (m_shared->fault) return std::unexpected(*m_shared->fault);
         auto found = m_shared->tier.get(name, extent);
         if (found && *found && m_shared->lie) m_shared->lie(**found);

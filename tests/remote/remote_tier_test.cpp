@@ -92,7 +92,25 @@ TEST_F(RemoteTierTest, APayloadMayTakeAsLongAsAHitSaves)
     const auto store = open_with(connect(), "a");
     EXPECT_EQ(store->entry(large.header.key).value(), large);
     EXPECT_EQ(store->image(sha256(m_image)).value(), m_image);
-    EXPECT_EQ(m_shared->limits, (std::vector{milliseconds(250), milliseconds(250)}));
+    EXPECT_EQ(m_shared->limits, (std::vector{milliseconds(251), milliseconds(251)}));
+}
+
+TEST_F(RemoteTierTest, AnAnswerThatIsTooLateIsAMissAndTheStoreIsAskedForOthers)
+{
+    Entry large = make_entry(k_decode, 3, std::string(40'000, 'a'), {m_image});
+    large.header.info.answer_ms = 0.5;
+    put(large, {m_image});
+    SetClock clock;
+    const auto remote = connect({}, clock);
+    const auto store = open_with(remote, "a");
+    m_shared->late = [&](std::chrono::milliseconds within) { clock.sleep_for(within); };
+    EXPECT_FALSE(store->entry(large.header.key).value());
+    EXPECT_EQ(m_shared->limits, (std::vector{std::chrono::milliseconds(1)})) << "half a millisecond is not no limit";
+    EXPECT_EQ(remote->counts().why_not_asked, "");
+    const auto asked = m_shared->asked.load();
+    EXPECT_FALSE(store->entry(large.header.key).value());
+    EXPECT_EQ(m_shared->asked, asked) << "it would be as late again";
+    EXPECT_TRUE(store->image(sha256(m_image)).value()) << "the store answers in time for another object";
 }
 
 TEST_F(RemoteTierTest, ADeadOneIsAskedOnce)
@@ -190,8 +208,13 @@ TEST_F(RemoteTierTest, SizesAreCappedBeforeMemoryIsTaken)
     EXPECT_FALSE(open_with(remote, "a")->entry(m_entry.header.key).value());
     EXPECT_EQ(remote->counts().errors, (std::map<std::string, std::uint64_t>{{"corrupt", 1}}));
     m_shared->lie = {};
-    const auto small = connect({.max_bytes = 500});
-    EXPECT_FALSE(open_with(small, "b")->image(sha256(m_image)).value());
+    std::set<std::string> refused;
+    const auto small =
+        connect({.max_bytes = 500, .note_refused = [&](const std::string& name, bool) { refused.insert(name); }});
+    const auto reader = open_with(small, "b");
+    EXPECT_FALSE(reader->image(sha256(m_image)).value());
+    EXPECT_FALSE(reader->entry(m_entry.header.key).value()) << "also if it is read in parts";
+    EXPECT_TRUE(refused.empty()) << "a large object is no damaged one";
     EXPECT_TRUE(failed_with(small->put(store::ImageName{sha256(m_image)}, m_image), ErrorCode::unsupported,
                             "takes at most 500 (max-bytes)"));
 }

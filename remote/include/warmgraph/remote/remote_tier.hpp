@@ -25,12 +25,11 @@ struct Counts {
     std::string label;
     std::uint64_t hits = 0, misses = 0, puts = 0;
     std::uint64_t bytes_read = 0, bytes_written = 0;
-    std::uint64_t bytes_left =
-        0; ///< bytes of objects that were looked at and not fetched, because their headers sufficed
+    std::uint64_t bytes_left = 0; ///< bytes of objects that were not fetched, because their headers sufficed
     double read_ms = 0, write_ms = 0;
     std::uint64_t skipped = 0; ///< calls that went on without the store while it did not answer
-    std::map<std::string, std::uint64_t>
-        errors{};                ///< by the word of the error code: "io_failed", "corrupt", "untrusted"
+    /// By the word of the error code: "io_failed", "corrupt", "untrusted"
+    std::map<std::string, std::uint64_t> errors{};
     std::string why_not_asked{}; ///< the failure for which the store is not asked now; else empty
 };
 
@@ -48,8 +47,10 @@ struct RemoteOptions {
 };
 
 /// Reads never give an outer Error: a store that fails, a damaged object and a refused one are misses, each counted by its
-/// reason. An object that is not there is not asked for again for ten seconds. Artifacts lie in the store with a seal (sealed_artifact.hpp), which is checked and taken off here; of an artifact
-/// only the whole can be read. Writes, removals and lists give their errors. Thread-safe.
+/// reason. After a miss, the store is not asked for this object for ten seconds. A read that takes longer than
+/// ReadLimit::within is a miss, too, and no failure of the store. Artifacts lie in the store with a seal
+/// (sealed_artifact.hpp), which is checked and taken off here; of an artifact only the whole can be read. Writes,
+/// removals and lists give their errors. Thread-safe.
 class RemoteTier final : public store::Tier {
 public:
     RemoteTier(std::unique_ptr<store::Tier> backend, RemoteOptions options, Clock& clock = system_clock());
@@ -80,12 +81,11 @@ public:
     }
     [[nodiscard]] const RemoteOptions& options() const noexcept { return m_options; }
     [[nodiscard]] Counts counts() const;
-    /// The backend, for a test of a store that must see each answer (`warmgraph doctor --remote`).
-    [[nodiscard]] store::Tier& backend() noexcept { return *m_backend; }
 
 private:
     template <class Call>
-    [[nodiscard]] auto asked(double Counts::* time, Call call) -> decltype(call(std::declval<store::Tier&>()));
+    [[nodiscard]] auto asked(double Counts::* time, Call call, std::chrono::milliseconds within = {})
+        -> decltype(call(std::declval<store::Tier&>()));
     [[nodiscard]] bool is_refused(const std::string& name) const;
     void count_error(const Error& error);
     [[nodiscard]] bool is_absent(const std::string& name);
